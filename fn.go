@@ -26,9 +26,9 @@ type Function struct {
 	// clock supplies the current time, for failover and for the response's TTL. Nil means
 	// time.Now.
 	clock func() time.Time
-	// answered is told of each call, how long it took, and its error. Nil is for simulations, which decide
+	// answered is told of each call, and its error. Nil is for simulations, which decide
 	// nothing.
-	answered func(context.Context, *composite.Call, time.Duration, error)
+	answered func(context.Context, *composite.Call, error)
 }
 
 // A resource is a composite resource. RunFunction calls its steps in this order.
@@ -51,10 +51,10 @@ func (f *Function) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	if f.clock != nil {
 		now = f.clock
 	}
-	call, start := composite.NewCall(req, now()), time.Now()
+	call := composite.NewCall(req, now())
 	f.compose(ctx, call)
 	if f.answered != nil {
-		f.answered(ctx, call, time.Since(start), ctx.Err())
+		f.answered(ctx, call, ctx.Err())
 	}
 	if ctx.Err() != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()

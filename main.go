@@ -98,8 +98,8 @@ func main() {
 	log, err := function.NewLogger(c.Debug)
 	k.FatalIfErrorf(err)
 	metrics := serve.NewMetrics()
-	fn := &Function{log: log, answered: func(ctx context.Context, c *composite.Call, took time.Duration, err error) {
-		metrics.Answered(ctx, c, took, err)
+	fn := &Function{log: log, answered: func(ctx context.Context, c *composite.Call, err error) {
+		metrics.Answered(ctx, c, err)
 		if err == nil {
 			c.Log(log)
 		}

@@ -234,3 +234,159 @@ func TestPlanScale(t *testing.T) {
 		})
 	}
 }
+
+// TestPlanNamespaces plans as in the default namespace where the Inputs have another one, or one of them has.
+func TestPlanNamespaces(t *testing.T) {
+	const (
+		services = "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, fleet: {namespace: fleet-system}}\n"
+		clusters = "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: ClusterInput, namespace: fleet-system}\n"
+	)
+	dir := t.TempDir()
+	fleet := filepath.Join(dir, "fleet.yaml")
+	cluster, service, _ := strings.Cut(fmt.Sprintf(scaledFleet, "InferenceService", "name: chat, namespace: team", "", "kubernetes.m.crossplane.io"), "---\napiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\n")
+	service = "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\n" + service
+	for file, text := range map[string]string{"fleet.yaml": cluster + "---\n" + service, "clusters.yaml": cluster, "service.yaml": service, "Services": services, "Clusters": clusters, "Both": services + "---\n" + clusters} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := map[string][]string{
+		"plan":   {"plan", fleet, "--drain", "west"},
+		"render": {"render", filepath.Join(dir, "service.yaml"), "--required", filepath.Join(dir, "clusters.yaml"), "--simulate", "--format", "summary"},
+	}
+	for command, args := range commands {
+		want, errs, code := function.Command(t, args...)
+		if code != 0 || errs != "" || !strings.Contains(want, "east") {
+			t.Fatalf("%s: exit code %d\n%s%s", command, code, errs, want)
+		}
+		for _, input := range []string{"Services", "Clusters", "Both"} {
+			if command == "render" && input != "Services" {
+				continue // It takes the Input of its XR only.
+			}
+			out, errs, code := function.Command(t, append(args, "--input", filepath.Join(dir, input))...)
+			if out != want || errs != "" || code != 0 {
+				t.Errorf("%s with %s: want\n%s\ngot exit code %d\n%s%s", command, input, want, code, errs, out)
+			}
+		}
+	}
+}
+
+// TestSimulateDeleted gives the room of a service that is being deleted to others.
+func TestSimulateDeleted(t *testing.T) {
+	const placed = `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: %s, namespace: team, creationTimestamp: "%s"%s}
+spec:
+  placement: {clusterSelector: {}}
+  roles: [{name: worker, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model=a/b, --tensor-parallel-size=8], resources: {limits: {nvidia.com/gpu: "8"}}}]}}}]
+`
+	const cluster = "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east}, spec: {providerConfigRef: {name: east}, pools: [{name: a, nodeCount: 3, allocatable: {nvidia.com/gpu: 8}}]}}\n"
+	dir := t.TempDir()
+	service, fleet := filepath.Join(dir, "service.yaml"), filepath.Join(dir, "fleet.yaml")
+	for name, tc := range map[string]struct {
+		deleted, warning string
+		placed           bool
+	}{
+		"Stays": {},
+		"Goes":  {`, deletionTimestamp: "2026-03-02T12:00:00Z"`, "warning: --required: team/old is being deleted, so it counts as gone, and its capacity as free\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for file, text := range map[string]string{
+				service: fmt.Sprintf(placed, "new", "2026-03-03T12:00:00Z", ""),
+				fleet:   cluster + fmt.Sprintf(placed, "old", "2026-03-01T12:00:00Z", tc.deleted),
+			} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, errs, code := function.Command(t, "render", service, "--required", fleet, "--simulate", "--format", "summary")
+			if code != 0 || errs != tc.warning || strings.Contains(out, "WaitingForCapacity") == tc.placed {
+				t.Errorf("want placed: %t, got exit code %d\n%s%s", tc.placed, code, errs, out)
+			}
+		})
+	}
+}
+
+// TestPlanModelCaches has weights loaded where a service goes that names a ModelCache.
+func TestPlanModelCaches(t *testing.T) {
+	const (
+		cluster = "---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %s, apiGroup: %s}, pools: [{name: a, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}}\n"
+		service = `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: %s
+metadata: {%s, uid: 5a0c7d0e-5f3b-4f0f-9d56-3b1d0b6c2a13}
+spec:
+  placement: {policy: Failover, clusterSelector: {}}
+  model: {cacheRef: {name: qwen}}
+  roles: [{name: worker, componentType: worker, template: {spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--tensor-parallel-size=8], resources: {limits: {nvidia.com/gpu: "8"}}}]}}}]
+status: {clusters: [{name: west, state: Placed, assigned: [{group: 0}]}]}
+`
+		cache = `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: %s
+metadata: {%s, uid: 6d1f0a52-8a0e-4a39-9c61-2f1f5d7a1e01}
+spec: {uri: "hf://Qwen/Qwen3-8B", revision: 9c925d64d72725edaf899c6cb9c377fd0709d9c5, size: 40Gi, %s}
+`
+		moves = "chat west east west: the cluster is drained"
+	)
+	const dangling = "warning: spec.model.cacheRef of InferenceService team/chat names ModelCache team/qwen, which is not in the files, so it runs nowhere here\n" +
+		"warning: team/chat runs in west by its status, and would not stay there even without the change\n"
+	missing := func(kind, name, caches string) string {
+		return "error: cannot plan: spec.model.cacheRef of " + kind + " " + name + " names ModelCache team/qwen, which is not in the files, as no other is. Add " + caches + ".fusioninfer.io to the kinds that kubectl gets, or leave the service out\n"
+	}
+	cases := map[string]struct {
+		reason        string
+		claimed       bool
+		cache, change string
+		want, err     string
+		code          int
+	}{
+		"Missing":      {"Without its ModelCache the service would run nowhere.", false, "", "", "", missing("InferenceService", "team/chat", "modelcaches"), 1},
+		"MissingClaim": {"So would the one behind a claim.", true, "", "", "", missing("XInferenceService", "chat-x7k2p", "xmodelcaches"), 1},
+		"Dangling":     {"Another ModelCache is there, so this one may not exist.", false, "another", "", "Plan: 1 service stays as it is.", dangling, 0},
+		"Everywhere":   {"The weights are where the ModelCache says, and are loaded at once.", false, "clusterSelector: {}", "", moves, "", 2},
+		"OnDemand":     {"Or where the service goes.", false, "clusterSelector: {}, loadPolicy: OnDemand", "", moves, "", 2},
+		"Claim":        {"A ModelCache has a claim as well.", true, "clusterSelector: {}", "", "chat-x7k2p west east west: the cluster is drained", "", 2},
+		"Elsewhere":    {"The service goes nowhere else.", false, "clusters: [west]", "", "east: ModelCache qwen is not for this cluster", "", 3},
+		"Changed":      {"Until the ModelCache does.", false, "clusters: [west]", fmt.Sprintf(cache, "ModelCache", "name: qwen, namespace: team", "clusters: [west, east]"), moves, "", 2},
+		"NewImage":     {"With its weights, the pods of the service are there.", false, "clusterSelector: {}", strings.Replace(fmt.Sprintf(service, "InferenceService", "name: chat, namespace: team"), "v0.11.0", "v0.12.0", 1), "restarts the replica of role worker", "", 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			prefix, group := "", "kubernetes.m.crossplane.io"
+			named := func(name string) string { return "name: " + name + ", namespace: team" }
+			if tc.claimed {
+				prefix, group = "X", "kubernetes.crossplane.io"
+				named = func(name string) string {
+					return "name: " + name + "-x7k2p, labels: {crossplane.io/claim-name: " + name + ", crossplane.io/claim-namespace: team}"
+				}
+			}
+			fleet := fmt.Sprintf(cluster, "west", "west", group) + fmt.Sprintf(cluster, "east", "east", group) + fmt.Sprintf(service, prefix+"InferenceService", named("chat"))
+			switch tc.cache {
+			case "":
+			case "another":
+				fleet += fmt.Sprintf(cache, "ModelCache", "name: another, namespace: team", "clusterSelector: {}")
+			default:
+				fleet += fmt.Sprintf(cache, prefix+"ModelCache", named("qwen"), tc.cache)
+			}
+			dir := t.TempDir()
+			args := []string{"plan", filepath.Join(dir, "fleet.yaml"), "--detailed-exitcode"}
+			if !strings.Contains(tc.change, "InferenceService") {
+				args = append(args, "--drain", "west")
+			}
+			if tc.change != "" {
+				args = append(args, "--change", filepath.Join(dir, "change.yaml"))
+			}
+			for file, text := range map[string]string{"fleet.yaml": fleet, "change.yaml": tc.change} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, errs, code := function.Command(t, args...)
+			if code != tc.code || errs != tc.err || !strings.Contains(strings.Join(strings.Fields(out), " "), tc.want) {
+				t.Errorf("%s\nwant exit code %d, %q and %q, got %d\n%s%s", tc.reason, tc.code, tc.want, tc.err, code, errs, out)
+			}
+		})
+	}
+}

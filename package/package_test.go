@@ -588,6 +588,11 @@ func TestTenantRole(t *testing.T) {
 	allow(created["xr"], verbs...)
 	allow(scaled["xr"], "get", "update", "patch")
 	allow([]string{"inferenceroles"}, "get", "list", "watch")
+	for _, r := range []string{"gateways", "httproutes"} {
+		for _, v := range []string{"get", "list", "watch"} {
+			want[need{v, "gateway.networking.k8s.io", r}] = true
+		}
+	}
 	role := &rbacv1.ClusterRole{}
 	strict(t, read(t, "install", "rbac-tenant.yaml"), role)
 	got := map[need]bool{}

@@ -186,7 +186,8 @@ type EndpointPickerSettings struct {
 	// version while a rollout is under way. Auto goes by the image's tag, which has to be
 	// v0.10.0 or later. Enabled is for an image without such a tag, for example one that is
 	// named by its digest. Disabled is for one that has such a tag and no plugin: with the
-	// plugin in its configuration it does not start. Defaults to Auto.
+	// plugin in its configuration it does not start. The same goes for the flag --drain-timeout,
+	// which several endpoint pickers get. Defaults to Auto.
 	// +optional
 	RevisionScreening RevisionScreening `json:"revisionScreening,omitempty"`
 

@@ -180,6 +180,13 @@ type Routes struct {
 	// +kubebuilder:validation:MaxItems=256
 	AllowedAddresses []string `json:"allowedAddresses,omitempty"`
 
+	// AllowedTLSOptions are the names of the options that listeners of such a Gateway may
+	// have in tls.options, such as gateway.istio.io/tls-terminate-mode, with any value.
+	// There are none by default: with some options, a gateway uses certificates of others.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	AllowedTLSOptions []string `json:"allowedTLSOptions,omitempty"`
+
 	// DefaultHostname is the host name of routes that name none and have a shared gateway,
 	// such as {service}.{namespace}.llm.example.com. {service} and {namespace} each have to
 	// be a whole label of the name, so that no two services have the same host name.

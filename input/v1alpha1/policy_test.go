@@ -18,6 +18,7 @@ routes:
   ownGateways: Deny
   allowedGatewayClassNames: [istio]
   allowedAddresses: [192.0.2.1, 192.0.2.0/24, "2001:db8::/32", "*.{namespace}.example.com", ours, "*"]
+  allowedTLSOptions: [gateway.istio.io/tls-terminate-mode]
   defaultHostname: "{service}.{namespace}.llm.example.com"
   allowedHostnames: ["*.{namespace}.example.com", "llm.example.com", "*"]
   allowedFilters: [RequestMirror]
@@ -195,6 +196,14 @@ func TestValidatePolicy(t *testing.T) {
 				`input.limits.replicas: Invalid value: -1: must be 0 or more`,
 				`input.limits.nodes: Invalid value: -1: must be 0 or more`,
 				`input.limits.devices: Invalid value: -1: must be 0 or more`,
+			},
+		},
+		"TLSOptions": {
+			reason: "Names of options have no patterns.",
+			doc:    `{routes: {allowedTLSOptions: [a.b/c, "a.b/*", ""]}}`,
+			want: []string{
+				`input.routes.allowedTLSOptions[1]: Invalid value: "a.b/*": must be the name of an option, such as gateway.istio.io/tls-terminate-mode`,
+				`input.routes.allowedTLSOptions[2]: Invalid value: "": must be the name of an option, such as gateway.istio.io/tls-terminate-mode`,
 			},
 		},
 		"EmptyLists": {

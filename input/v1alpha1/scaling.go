@@ -42,7 +42,7 @@ type ScalingSettings struct {
 
 	// Source of the metrics that KEDA reads for scaling.target of roles. EndpointPicker needs no
 	// Prometheus: KEDA reads the metrics of each service's endpoint picker. These are means of all
-	// pods behind it, so they scale only a role that gets all requests of a service, in the cluster of
+	// pods behind it. So they scale only a role that gets all requests of a service, in the cluster of
 	// the InferenceService, to 1 replica or more. Defaults to Prometheus.
 	// +optional
 	Source ScalingSource `json:"source,omitempty"`
@@ -51,15 +51,16 @@ type ScalingSettings struct {
 	// +optional
 	Prometheus PrometheusSettings `json:"prometheus,omitempty"`
 
-	// PollingSeconds is how often KEDA looks whether a trigger is active. How many replicas run above 0,
-	// the HorizontalPodAutoscaler decides at its own pace. By default it is that of KEDA, 30.
+	// PollingSeconds is how often KEDA looks whether a trigger is active, for roles with minReplicas 0.
+	// How many replicas run above 0, the HorizontalPodAutoscaler decides at its own pace. By default it
+	// is that of KEDA, 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	PollingSeconds *int32 `json:"pollingSeconds,omitempty"`
 
-	// CooldownSeconds is how long no trigger may be active before KEDA scales a role to 0. By default
-	// it is that of KEDA, 300.
+	// CooldownSeconds is how long no trigger may be active before KEDA scales a role with minReplicas 0
+	// to 0. By default it is that of KEDA, 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

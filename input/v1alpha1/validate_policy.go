@@ -142,6 +142,13 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 	for i, a := range addresses {
 		errs = append(errs, validateAddress(at.Child("allowedAddresses").Index(i), a)...)
 	}
+	options, more := check.Capped(at.Child("allowedTLSOptions"), r.AllowedTLSOptions, maxPatterns)
+	errs = append(errs, more...)
+	for i, o := range options {
+		if len(validation.IsQualifiedName(o)) > 0 {
+			errs = append(errs, field.Invalid(at.Child("allowedTLSOptions").Index(i), text.Value(o), "must be the name of an option, such as gateway.istio.io/tls-terminate-mode"))
+		}
+	}
 	errs = append(errs, validateDefaultHostname(at.Child("defaultHostname"), r.DefaultHostname)...)
 	hostnames, more := check.Capped(at.Child("allowedHostnames"), r.AllowedHostnames, maxHostnames)
 	errs = append(errs, more...)

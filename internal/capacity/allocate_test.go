@@ -73,6 +73,43 @@ func TestAllocate(t *testing.T) {
 			podSets: []capacity.PodSet{{capacitytest.Requirements(1, 1, "c"), 1}},
 			want:    "no pool has the labels pool=c",
 		},
+		"Tainted": {
+			reason:  "Nodes with a taint that the pod does not tolerate take none of it.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "b"))}},
+			podSets: []capacity.PodSet{{capacitytest.Tolerating(capacitytest.Requirements(8, 1), "c"), 1}},
+			want:    "the nodes of pool a have taints that the pods do not tolerate: dedicated=b:NoSchedule",
+		},
+		"TaintedPools": {
+			reason:  "The message has each taint once.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "b"), capacitytest.Tainted(capacitytest.Nodes(1, 4, 64), "b")), capacitytest.Pool("b", capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "c"))}},
+			podSets: []capacity.PodSet{{capacitytest.Requirements(8, 1), 1}},
+			want:    "the nodes of pools a, b have taints that the pods do not tolerate: dedicated=b:NoSchedule, dedicated=c:NoSchedule",
+		},
+		"Tolerated": {
+			reason:  "A pod that tolerates a taint leaves the other nodes to those that do not.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(1, 4, 64), capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "b"))}},
+			podSets: []capacity.PodSet{{capacitytest.Tolerating(capacitytest.Requirements(4, 1), "b"), 1}},
+			left:    []capacity.NodeClass{capacitytest.Nodes(1, 4, 64), capacitytest.Tainted(capacitytest.Nodes(1, 4, 63), "b")},
+		},
+		"ToleratesOne": {
+			reason:  "A pod has to tolerate all taints of a node.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "b", "c"))}},
+			podSets: []capacity.PodSet{{capacitytest.Tolerating(capacitytest.Requirements(8, 1), "b"), 1}},
+			want:    "the nodes of pool a have taints that the pods do not tolerate: dedicated=c:NoSchedule",
+		},
+		"PartlyTainted": {
+			reason:  "What is free on nodes with a taint is of no use to the pods.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(1, 8, 64), capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "b"))}},
+			podSets: []capacity.PodSet{{capacitytest.Requirements(8, 1), 2}, {capacitytest.Tolerating(capacitytest.Requirements(8, 1), "b"), 1}},
+			want:    "8 of 24 nvidia.com/gpu free in pool a, 8 short, without the nodes that have taints that the pods do not tolerate: dedicated=b:NoSchedule",
+			left:    []capacity.NodeClass{capacitytest.Nodes(1, 8, 64), capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "b")},
+		},
+		"NoNodes": {
+			reason:  "A pool without nodes has no taints.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Tainted(capacitytest.Nodes(0, 8, 64), "b"))}},
+			podSets: []capacity.PodSet{{capacitytest.Requirements(8, 1), 1}},
+			want:    "pool a has no nvidia.com/gpu",
+		},
 		"Uncounted": {
 			reason:  "A pool that leaves out memory has enough of it. A pool that leaves out a device has none.",
 			free:    capacity.Free{Pools: []capacity.Pool{capacity.NewPool("a", nil, []capacity.NodeClass{{Count: 1, Free: capacity.Resources{capacitytest.GPU: 8000}}})}},
@@ -124,13 +161,18 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
+// randomTeams returns one of two teams, both, or most often none.
+func randomTeams(random *rand.Rand) []string {
+	return [][]string{nil, nil, nil, {"x"}, {"y"}, {"x", "y"}}[random.IntN(6)]
+}
+
 // randomCase returns free capacity of up to 4 nodes, and up to 9 pods.
 func randomCase(random *rand.Rand) (capacity.Free, []capacity.PodSet) {
 	free := capacity.Free{}
 	for i := range 1 + random.IntN(2) {
 		var nodes []capacity.NodeClass
 		for range 1 + random.IntN(2) {
-			nodes = append(nodes, capacitytest.Nodes(1, random.Int64N(9), random.Int64N(9)))
+			nodes = append(nodes, capacitytest.Tainted(capacitytest.Nodes(1, random.Int64N(9), random.Int64N(9)), randomTeams(random)...))
 		}
 		free.Pools = append(free.Pools, capacitytest.Pool(string(rune('a'+i)), nodes...))
 	}
@@ -144,7 +186,7 @@ func randomPodSets(random *rand.Rand) []capacity.PodSet {
 		if random.IntN(3) == 0 {
 			s = capacitytest.Requirements(random.Int64N(5), random.Int64N(5), string(rune('a'+random.IntN(2))))
 		}
-		podSets = append(podSets, capacity.PodSet{s, random.Int64N(4)})
+		podSets = append(podSets, capacity.PodSet{capacitytest.Tolerating(s, randomTeams(random)...), random.Int64N(4)})
 	}
 	return podSets
 }
@@ -152,14 +194,18 @@ func randomPodSets(random *rand.Rand) []capacity.PodSet {
 // fits tries every way to put pods onto nodes. It is the oracle of TestAllocateIsExact.
 func fits(free capacity.Free, podSets []capacity.PodSet) bool {
 	type node struct {
-		pool *capacity.Pool
-		left capacity.Resources
+		pool   *capacity.Pool
+		left   capacity.Resources
+		taints []corev1.Taint
+	}
+	tolerates := func(pod *capacity.PodRequirements, team string) bool {
+		return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.Value == team })
 	}
 	var nodes []node
 	for i := range free.Pools {
 		for _, n := range free.Pools[i].Free {
 			for range n.Count {
-				nodes = append(nodes, node{&free.Pools[i], n.Free})
+				nodes = append(nodes, node{&free.Pools[i], n.Free, n.Taints})
 			}
 		}
 	}
@@ -176,6 +222,9 @@ func fits(free capacity.Free, podSets []capacity.PodSet) bool {
 		}
 		for j, n := range nodes {
 			if want := pods[i].NodeSelector["pool"]; want != "" && want != n.pool.Name {
+				continue
+			}
+			if slices.ContainsFunc(n.taints, func(t corev1.Taint) bool { return !tolerates(pods[i], t.Value) }) {
 				continue
 			}
 			left := capacity.Resources{}
@@ -254,6 +303,16 @@ func TestForceAllocate(t *testing.T) {
 	}
 	if diff := cmp.Diff([]capacity.NodeClass{capacitytest.Nodes(2, 0, 63)}, free.Pools[0].Classes()); diff != "" {
 		t.Errorf("two of them take the nodes: -want +got:\n%s", diff)
+	}
+}
+
+// TestClose proves that room is kept only on nodes that the pods may go to.
+func TestClose(t *testing.T) {
+	free := capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(2, 4, 64), capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "x"))}}
+	free.Close(capacity.PodSet{Requirements: capacitytest.Requirements(8, 1), Count: 1}, &capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(2, 8, 64))}})
+	want := []capacity.NodeClass{capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "x"), capacitytest.Nodes(1, 4, 64), capacitytest.Nodes(1, 0, 0)}
+	if diff := cmp.Diff(want, free.Pools[0].Classes()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -8,9 +8,9 @@ func (f *Free) Devices() (free, total int64) {
 			if !device(name) {
 				continue
 			}
-			total = saturated(total, amount/1000, 1)
+			total = Saturated(total, amount/1000, 1)
 			for _, n := range p.Free {
-				free = saturated(free, n.Free[name]/1000, n.Count)
+				free = Saturated(free, n.Free[name]/1000, n.Count)
 			}
 		}
 	}

@@ -1,5 +1,13 @@
 package capacity
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // An Estimate is how many pods that take a whole node, a half, a quarter and an eighth of one still
 // fit onto the nodes of a pool. It seldom changes, so that many may read it.
 type Estimate [4]int64
@@ -33,7 +41,7 @@ func estimate(node Resources, nodes []NodeClass) Estimate {
 			}
 		}
 		for i, size := range eighths {
-			e[i] = saturated(e[i], part/size, n.Count)
+			e[i] = Saturated(e[i], part/size, n.Count)
 		}
 	}
 	return e
@@ -61,8 +69,8 @@ func (p *Pool) Empty() Estimate {
 	return estimate(p.Node(), []NodeClass{{Count: p.NodeCount, Free: p.Node()}})
 }
 
-// Nodes returns nodes onto which as many pods fit.
-func (e Estimate) Nodes(node Resources) []NodeClass {
+// Nodes returns nodes with some taints onto which as many pods fit.
+func (e Estimate) Nodes(node Resources, taints []corev1.Taint) []NodeClass {
 	var all []NodeClass
 	for i, size := range eighths {
 		count := e[i]
@@ -76,7 +84,51 @@ func (e Estimate) Nodes(node Resources) []NodeClass {
 		for name, n := range node {
 			free[name] = n / eighths[0] * size
 		}
-		all = append(all, NodeClass{Count: count, Free: free})
+		all = append(all, NodeClass{Count: count, Free: free, Taints: taints})
 	}
 	return all
+}
+
+// maxParts is how many sets of taints are told apart in estimates, so that these stay small.
+const maxParts = 16
+
+// ByTaints returns a pool for each set of taints that nodes of the pool have, with these nodes alone. Their
+// average node is that of the pool. Those of nodes with taints have a name that ends with the taints. If
+// there are too many sets, those of the fewest nodes are left out. So are nodes that are about to go, or not well: their taints
+// come and go, and each change would be read by everybody.
+func (p *Pool) ByTaints() []Pool {
+	lasting := slices.DeleteFunc(slices.Clone(p.Free), func(n NodeClass) bool { return slices.ContainsFunc(n.Taints, passes) })
+	if len(lasting) == 0 {
+		empty := *p
+		empty.Free = nil
+		return []Pool{empty}
+	}
+	var parts []Pool
+	at := map[string]int{}
+	for _, n := range lasting {
+		name := p.Name
+		if len(n.Taints) > 0 {
+			name += " " + taintsText(n.Taints)
+		}
+		i, known := at[name]
+		if !known {
+			i, at[name] = len(parts), len(parts)
+			parts = append(parts, Pool{Name: name, Labels: p.Labels, Total: Resources{}})
+		}
+		parts[i].NodeCount += n.Count
+		parts[i].Total.Add(p.Node(), n.Count)
+		parts[i].Free = append(parts[i].Free, n)
+	}
+	slices.SortFunc(parts, func(a, b Pool) int {
+		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(a.Name, b.Name))
+	})
+	parts = parts[:min(len(parts), maxParts)]
+	slices.SortFunc(parts, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
+	return parts
+}
+
+// passes tells whether a taint comes and goes: Kubernetes' own, that of the cluster autoscaler, whose value is a time, and that of
+// Karpenter.
+func passes(t corev1.Taint) bool {
+	return strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == "ToBeDeletedByClusterAutoscaler" || t.Key == "karpenter.sh/disrupted"
 }

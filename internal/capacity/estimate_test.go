@@ -84,7 +84,7 @@ func TestEstimateIsHonest(t *testing.T) {
 		}
 		pool := nodesOf(free...)
 		e := pool.Estimate()
-		estimated := Pool{Free: e.Nodes(pool.Node())}
+		estimated := Pool{Free: e.Nodes(pool.Node(), nil)}
 		for i, gpus := range []int64{8, 4, 2, 1} {
 			pod := &PodRequirements{Requests: Resources{"nvidia.com/gpu": 1000 * gpus}}
 			for is, p := range map[string]Pool{"nodes": pool, "estimated nodes": estimated} {

@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // A Free is the free capacity of a cluster, pool by pool.
@@ -31,10 +35,12 @@ type Pool struct {
 	Estimated bool
 }
 
-// A NodeClass is a number of nodes with the same free capacity.
+// A NodeClass is a number of nodes with the same free capacity and the same taints.
 type NodeClass struct {
 	Count int64
 	Free  Resources
+	// Taints that keep pods from the nodes, as TaintsOf returns them.
+	Taints []corev1.Taint
 }
 
 // A PodSet is a number of pods with the same requirements.
@@ -107,7 +113,7 @@ func Merged(podSets []PodSet) []PodSet {
 			maps.Copy(named, podSet.Requirements.Requests)
 			continue
 		}
-		all[i].Count = saturated(all[i].Count, podSet.Count, 1)
+		all[i].Count = Saturated(all[i].Count, podSet.Count, 1)
 	}
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(b.key, a.key) })
 	all = sortedBy(all, func(e entry) Resources { return e.Requirements.Requests }, sortedNames(named))
@@ -116,15 +122,7 @@ func Merged(podSets []PodSet) []PodSet {
 		list[len(all)-1-i] = e.PodSet
 	}
 	// Others would take the nodes of a pool to which pods are pinned, and could be elsewhere.
-	slices.SortStableFunc(list, func(a, b PodSet) int {
-		switch {
-		case (a.Requirements.Pin == nil) == (b.Requirements.Pin == nil):
-			return 0
-		case a.Requirements.Pin != nil:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(list, func(a, b PodSet) int { return sorting.First(a.Requirements.Pin != nil, b.Requirements.Pin != nil) })
 	return list
 }
 
@@ -155,7 +153,9 @@ func (f *Free) Close(podSet PodSet, empty *Free) {
 	var all []classRef
 	for _, i := range f.poolsFor(podSet.Requirements) {
 		for j := range f.Pools[i].Free {
-			all = append(all, classRef{i, j})
+			if f.Pools[i].Free[j].admits(podSet.Requirements) {
+				all = append(all, classRef{i, j})
+			}
 		}
 	}
 	for _, c := range slices.Backward(f.leastFreeFirst(all)) {
@@ -171,6 +171,9 @@ func (f *Free) Close(podSet PodSet, empty *Free) {
 // podsPerNode returns how many such pods fit onto one node of the class.
 func (n *NodeClass) podsPerNode(pod *PodRequirements) int64 {
 	const many = 1 << 31
+	if !n.admits(pod) {
+		return 0
+	}
 	most := int64(many)
 	for name, want := range pod.Requests {
 		if want > 0 && Limits(n.Free, name) {
@@ -242,17 +245,18 @@ func (f *Free) fillPodSet(podSet PodSet) int64 {
 	return left
 }
 
-// reclassify moves nodes of a class to the class of nodes with this free capacity. A class
-// without nodes stays in the pool, so that every classRef remains valid.
+// reclassify moves nodes of a class to the class of nodes with this free capacity and the same taints. A
+// class without nodes stays in the pool, so that every classRef remains valid.
 func (f *Free) reclassify(c classRef, count int64, free Resources) {
 	p := &f.Pools[c.pool]
 	p.Free[c.nodes].Count -= count
+	taints := p.Free[c.nodes].Taints
 	equal := equalTo(free)
 	for i := range p.Free {
-		if i != c.nodes && equal(p.Free[i].Free) {
+		if i != c.nodes && equal(p.Free[i].Free) && slices.Equal(p.Free[i].Taints, taints) {
 			p.Free[i].Count += count
 			return
 		}
 	}
-	p.Free = append(p.Free, NodeClass{Count: count, Free: free})
+	p.Free = append(p.Free, NodeClass{Count: count, Free: free, Taints: taints})
 }

@@ -76,9 +76,9 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-// poolsFor returns the indexes of the pools that the pod may go to. A pinned pod goes to the pool
-// of that name. If there is none any more, because it was renamed or split, the pod goes to the
-// pools with the labels that it has, as its scheduler does.
+// poolsFor returns the indexes of the pools that the pod may go to by their labels, whatever taints their
+// nodes have. A pinned pod goes to the pool of that name. If there is none any more, because it was renamed
+// or split, the pod goes to the pools with the labels that it has, as its scheduler does.
 func (f *Free) poolsFor(pod *PodRequirements) []int {
 	var pools []int
 	if pin := pod.Pin; pin != nil {
@@ -120,10 +120,18 @@ func (f *Free) ClosePools(names []string) {
 	}
 }
 
-// Confined tells whether a pod can go nowhere but to some pools. One that can go nowhere at all is not confined.
+// Confined tells whether a pod can go nowhere but to some pools, by the labels of all pools and the taints of the others. One
+// whose labels none of these has is not confined.
 func (f *Free) Confined(pod *PodRequirements, pools []string) bool {
-	all := f.poolsFor(pod)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(i int) bool { return !slices.Contains(pools, f.Pools[i].Name) })
+	some := false
+	for _, i := range f.poolsFor(pod) {
+		if slices.Contains(pools, f.Pools[i].Name) {
+			some = true
+		} else if _, barred := f.barred(pod, []int{i}); !barred {
+			return false
+		}
+	}
+	return some
 }
 
 // InPool is a number of replicas in one pool.
@@ -195,7 +203,7 @@ func (f *Free) allocateMost(podSets []PodSet, replicas int64) int64 {
 	for n := replicas; n > 0; n = min(n, replicas-done) {
 		more := make([]PodSet, len(podSets))
 		for i, podSet := range podSets {
-			more[i] = PodSet{Requirements: podSet.Requirements, Count: saturated(0, podSet.Count, n)}
+			more[i] = PodSet{Requirements: podSet.Requirements, Count: Saturated(0, podSet.Count, n)}
 		}
 		if ok, _ := f.Allocate(more); ok {
 			done += n

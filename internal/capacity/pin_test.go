@@ -60,6 +60,7 @@ func TestNewPin(t *testing.T) {
 
 func TestAllocateInPools(t *testing.T) {
 	node := func(count int64) capacity.NodeClass { return capacitytest.Nodes(count, 8, 64) }
+	tainted := func(count int64) capacity.NodeClass { return capacitytest.Tainted(node(count), "x") }
 	pods := func(count, gpus int64, pool ...string) capacity.PodSet {
 		return capacity.PodSet{Requirements: capacitytest.Requirements(gpus, 1, pool...), Count: count}
 	}
@@ -76,6 +77,9 @@ func TestAllocateInPools(t *testing.T) {
 		"the pool of a nodeSelector": {[]capacity.Pool{capacitytest.Pool("a", node(1)), capacitytest.Pool("b", node(1))}, []capacity.PodSet{pods(1, 8, "b")}, 2, map[string]int64{"b": 1}},
 		"pods of two pools":          {[]capacity.Pool{capacitytest.Pool("a", node(1)), capacitytest.Pool("b", node(1))}, []capacity.PodSet{pods(1, 4, "a"), pods(1, 4, "b")}, 1, map[string]int64{}},
 		"the best fitting pool":      {[]capacity.Pool{capacitytest.Pool("a", node(1)), capacitytest.Pool("cpu", capacitytest.Nodes(1, 0, 8))}, []capacity.PodSet{pods(1, 0)}, 1, map[string]int64{"cpu": 1}},
+		"a taint of one pool":        {[]capacity.Pool{capacitytest.Pool("a", tainted(2)), capacitytest.Pool("b", node(1))}, []capacity.PodSet{pods(1, 8)}, 3, map[string]int64{"b": 1}},
+		"a taint of the only pool":   {[]capacity.Pool{capacitytest.Pool("a", tainted(2))}, []capacity.PodSet{pods(1, 8)}, 1, map[string]int64{}},
+		"a taint that is tolerated":  {[]capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(1, 8, 8)), capacitytest.Pool("b", tainted(1))}, []capacity.PodSet{{Requirements: capacitytest.Tolerating(capacitytest.Requirements(8, 1), "x"), Count: 1}}, 1, map[string]int64{"b": 1}},
 		"no labels":                  {[]capacity.Pool{capacity.NewPool("x", nil, []capacity.NodeClass{node(1)})}, []capacity.PodSet{pods(1, 8)}, 1, map[string]int64{"": 1}},
 		"no pods":                    {[]capacity.Pool{capacitytest.Pool("a", node(1))}, nil, 1, map[string]int64{}},
 	}
@@ -95,5 +99,39 @@ func TestAllocateInPools(t *testing.T) {
 			}
 			capacitytest.Conserved(t, before, free, taken)
 		})
+	}
+}
+
+// TestConfined proves which pods can go nowhere but to some pools, by the labels of these and by the taints of the others.
+func TestConfined(t *testing.T) {
+	free := capacity.Free{Pools: []capacity.Pool{
+		capacitytest.Pool("a", capacitytest.Nodes(1, 8, 64)), capacitytest.Pool("b", capacitytest.Nodes(1, 8, 64)), capacitytest.Pool("x", capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "x")),
+	}}
+	pod := func(pool ...string) *capacity.PodRequirements { return capacitytest.Requirements(1, 1, pool...) }
+	pinned := pod()
+	pinned.Pin = &capacity.Pin{Pool: "x", NodeSelector: map[string]string{"pool": "x"}}
+	cases := map[string]struct {
+		reason string
+		pod    *capacity.PodRequirements
+		pools  []string
+		want   bool
+	}{
+		"Elsewhere":  {reason: "It can go to another pool.", pod: pod(), pools: []string{"a"}},
+		"Selects":    {reason: "It selects the pool.", pod: pod("a"), pools: []string{"a"}, want: true},
+		"Nowhere":    {reason: "No pool has its labels.", pod: pod("c"), pools: []string{"a"}},
+		"Barred":     {reason: "The third pool does not take it.", pod: pod(), pools: []string{"a", "b"}, want: true},
+		"Tolerates":  {reason: "The third pool takes it.", pod: capacitytest.Tolerating(pod(), "x"), pools: []string{"a", "b"}},
+		"PinnedAway": {reason: "It stays where it was counted before the taint came.", pod: pinned, pools: []string{"a", "x"}, want: true},
+		"BarredAll":  {reason: "None of these pools has its labels, and the one that has them does not take it.", pod: pod("x"), pools: []string{"a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := free.Confined(tc.pod, tc.pools); got != tc.want {
+				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+	if got := free.PinnedTo(pinned); got != "x" {
+		t.Errorf("a pod is pinned to %q, whatever taints the nodes have: want x", got)
 	}
 }

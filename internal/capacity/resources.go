@@ -7,6 +7,7 @@ It is pure: no client, no clock. The result does not depend on the order of pods
 package capacity
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // Resources are amounts by the names of the resources, in thousandths. An amount beyond int64
@@ -53,13 +56,14 @@ func (r Resources) List(zeros bool) corev1.ResourceList {
 	list := make(corev1.ResourceList, len(r))
 	for name, n := range r {
 		if n != 0 || zeros {
-			list[corev1.ResourceName(name)] = quantity(name, n)
+			list[corev1.ResourceName(name)] = Quantity(name, n)
 		}
 	}
 	return list
 }
 
-func quantity(name string, milli int64) resource.Quantity {
+// Quantity returns an amount of a resource in the form of the Kubernetes API.
+func Quantity(name string, milli int64) resource.Quantity {
 	format := resource.DecimalSI
 	if bytes(name) {
 		format = resource.BinarySI
@@ -78,7 +82,7 @@ func bytes(name string) bool {
 // Add adds each of the other amounts n times.
 func (r Resources) Add(o Resources, n int64) {
 	for name, each := range o {
-		r[name] = saturated(r[name], each, n)
+		r[name] = Saturated(r[name], each, n)
 	}
 }
 
@@ -88,8 +92,8 @@ func (r Resources) AddPods(podSet PodSet) {
 	r.Add(Resources{"pods": 1000}, podSet.Count)
 }
 
-// saturated returns sum + each*n, or the largest int64 where that overflows.
-func saturated(sum, each, n int64) int64 {
+// Saturated returns sum + each*n, or the largest int64 where that overflows.
+func Saturated(sum, each, n int64) int64 {
 	if each != 0 && n > math.MaxInt64/each {
 		return math.MaxInt64
 	}
@@ -117,15 +121,7 @@ func device(name string) bool { return strings.Contains(name, "/") }
 // most interest.
 func sortedNames(r Resources) []string {
 	names := slices.Collect(maps.Keys(r))
-	slices.SortFunc(names, func(a, b string) int {
-		if device(a) != device(b) {
-			if device(a) {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(sorting.First(device(a), device(b)), strings.Compare(a, b)) })
 	return names
 }
 
@@ -135,15 +131,21 @@ type PodRequirements struct {
 	Requests Resources `json:"requests,omitempty"`
 	// NodeSelector of the pod.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations of the pod, as TolerationsOf returns them.
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// Pin of the pod, in addition to its node selector. The ledger has it beside the requirements.
 	Pin *Pin `json:"-"`
 }
 
-// DropZeros leaves out the amounts that are zero.
-func (r *PodRequirements) DropZeros() { r.Requests.dropZeros() }
+// Normalize leaves out what says nothing: amounts that are zero, and what TolerationsOf leaves out.
+func (r *PodRequirements) Normalize() {
+	r.Requests.dropZeros()
+	r.Tolerations = TolerationsOf(r.Tolerations)
+}
 
 // Key returns a text that is the same for equal requirements only. Lengths keep it so for names
-// that hold any character, since tenants write them.
+// that hold any character, since tenants write them. The text of pods without tolerations is that of
+// earlier versions, because hashes of it are kept.
 func (r *PodRequirements) Key() string {
 	b := make([]byte, 0, 128)
 	for _, name := range appendSorted(make([]string, 0, 8), r.Requests) {
@@ -151,6 +153,11 @@ func (r *PodRequirements) Key() string {
 		b = append(strconv.AppendInt(b, r.Requests[name], 10), ',')
 	}
 	b = appendSelector(b, r.NodeSelector)
+	for i := range r.Tolerations {
+		t := &r.Tolerations[i]
+		b = appendText(appendText(append(b, '~'), t.Key), string(t.Operator))
+		b = appendText(appendText(b, t.Value), string(t.Effect))
+	}
 	if r.Pin != nil {
 		b = r.Pin.append(append(b, '@'))
 	}
@@ -177,10 +184,16 @@ func appendSorted[V any, M ~map[string]V](names []string, of M) []string {
 	return names
 }
 
-// Covers tells whether a pod with the other requirements fits wherever a pod with these does.
+// Covers tells whether a pod with the other requirements fits wherever a pod with these does. It does not
+// see that some tolerations imply others.
 func (r *PodRequirements) Covers(o *PodRequirements) bool {
 	for name, want := range o.Requests {
 		if want > r.Requests[name] {
+			return false
+		}
+	}
+	for _, t := range r.Tolerations {
+		if !slices.Contains(o.Tolerations, t) {
 			return false
 		}
 	}
@@ -188,7 +201,7 @@ func (r *PodRequirements) Covers(o *PodRequirements) bool {
 }
 
 func quantityText(milli int64) string {
-	q := quantity("", milli)
+	q := Quantity("", milli)
 	return q.String()
 }
 

@@ -5,34 +5,30 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A poolGroup is a set of pools. want is the sum of what the pods request that may go to exactly
-// these, and gone what others give back that may be in one of them.
+// A poolGroup is a set of pools, without the nodes from which the taints in barred keep pods. want is the
+// sum of what the pods request that may go to exactly these nodes, and pod is one of them. gone is what
+// others give back that may be in one of the pools.
 type poolGroup struct {
 	pools      []int
+	barred     []string
+	pod        *PodRequirements
 	want, gone Resources
 }
+
+// maxTaints is how many taints a message names.
+const maxTaints = 4
 
 // Short says of which resource the nodes together have too little for some pods, once others
 // have gone. It returns nothing where the sums suffice. The pods may still not fit onto single
 // nodes.
 func (f *Free) Short(podSets, gone []PodSet) string {
-	var groups []*poolGroup
-	for _, podSet := range podSets {
-		pools := f.poolsFor(podSet.Requirements)
-		if len(f.Pools) == 0 {
-			return "the cluster has no nodes, or they are not known yet"
-		}
-		if len(pools) == 0 {
-			return "no pool has the labels " + labelText(selectorOf(podSet.Requirements))
-		}
-		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, &poolGroup{pools: pools, want: Resources{}, gone: Resources{}})
-		}
-		groups[i].want.AddPods(podSet)
+	groups, nowhere := f.groups(podSets)
+	if nowhere != "" {
+		return nowhere
 	}
 	for _, podSet := range gone {
 		pools := f.poolsFor(podSet.Requirements)
@@ -44,24 +40,53 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 	}
 	for _, g := range groups {
 		for _, name := range sortedNames(g.want) {
-			free, total, unlimited := f.sum(g.pools, name)
+			free, total, unlimited := f.sum(g.pools, name, g.pod)
 			if want := g.want[name] - g.gone[name]; !unlimited && free < want {
-				return f.shortage(g.pools, name, free, total, want)
+				return f.shortage(g, name, free, total, want)
 			}
 		}
 	}
 	return ""
 }
 
-// shortage says how much of a resource some pools lack, or that they have none at all.
-func (f *Free) shortage(pools []int, name string, free, total, want int64) string {
-	switch {
-	case total > 0 || f.Pools[pools[0]].Estimated:
-		return fmt.Sprintf("%s %s free in %s, %s short", f.amount(pools, free, total), name, f.names(pools), quantityText(want-free))
-	case len(pools) > 1:
-		return fmt.Sprintf("%s have no %s", f.names(pools), name)
+// groups returns pods by the nodes that they may go to, or says why some of them may go to none.
+func (f *Free) groups(podSets []PodSet) ([]*poolGroup, string) {
+	var groups []*poolGroup
+	for _, podSet := range podSets {
+		pools := f.poolsFor(podSet.Requirements)
+		if len(f.Pools) == 0 {
+			return nil, "the cluster has no nodes, or they are not known yet"
+		}
+		if len(pools) == 0 {
+			return nil, "no pool has the labels " + labelText(selectorOf(podSet.Requirements))
+		}
+		barred, all := f.barred(podSet.Requirements, pools)
+		if all && !f.Pools[pools[0]].Estimated { // An estimate does not have the nodes that are full.
+			return nil, "the nodes of " + f.names(pools) + " have taints that the pods do not tolerate: " + text.Names(barred, maxTaints)
+		}
+		i := slices.IndexFunc(groups, func(g *poolGroup) bool { return slices.Equal(g.pools, pools) && slices.Equal(g.barred, barred) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &poolGroup{pools: pools, barred: barred, pod: podSet.Requirements, want: Resources{}, gone: Resources{}})
+		}
+		groups[i].want.AddPods(podSet)
 	}
-	return fmt.Sprintf("%s has no %s", f.names(pools), name)
+	return groups, ""
+}
+
+// shortage says how much of a resource some pools lack, or that they have none at all.
+func (f *Free) shortage(g *poolGroup, name string, free, total, want int64) string {
+	switch {
+	case total > 0 || f.Pools[g.pools[0]].Estimated:
+		short := fmt.Sprintf("%s %s free in %s, %s short", f.amount(g.pools, free, total), name, f.names(g.pools), quantityText(want-free))
+		if len(g.barred) > 0 {
+			short += ", without the nodes that have taints that the pods do not tolerate: " + text.Names(g.barred, maxTaints)
+		}
+		return short
+	case len(g.pools) > 1:
+		return fmt.Sprintf("%s have no %s", f.names(g.pools), name)
+	}
+	return fmt.Sprintf("%s has no %s", f.names(g.pools), name)
 }
 
 // selectorOf returns the labels of the nodes that a pod goes to.
@@ -82,17 +107,21 @@ func (f *Free) amount(pools []int, free, total int64) string {
 	return quantityText(free) + " of " + quantityText(total)
 }
 
-// sum adds up a resource over some pools. Unlimited tells that one of them has nodes that do
-// not count it.
-func (f *Free) sum(pools []int, name string) (free, total int64, unlimited bool) {
+// sum adds up a resource over some pools. What is free on nodes with taints that a pod does not tolerate
+// does not count, if there is a pod. Unlimited tells that one of the pools has nodes that do not count the
+// resource.
+func (f *Free) sum(pools []int, name string, pod *PodRequirements) (free, total int64, unlimited bool) {
 	for _, i := range pools {
 		p := &f.Pools[i]
-		total = saturated(total, p.Total[name], 1)
+		total = Saturated(total, p.Total[name], 1)
 		for _, n := range p.Free {
+			if pod != nil && !n.admits(pod) {
+				continue
+			}
 			if n.Count > 0 && !Limits(n.Free, name) {
 				unlimited = true
 			}
-			free = saturated(free, n.Free[name], n.Count)
+			free = Saturated(free, n.Free[name], n.Count)
 		}
 	}
 	return free, total, unlimited
@@ -143,7 +172,7 @@ func (f *Free) DeviceSummary() string {
 	var parts []string
 	for _, name := range sortedNames(names) {
 		if device(name) {
-			free, total, _ := f.sum(all, name)
+			free, total, _ := f.sum(all, name, nil)
 			parts = append(parts, fmt.Sprintf("%s/%s %s", quantityText(free), quantityText(total), name))
 		}
 	}

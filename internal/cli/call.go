@@ -46,7 +46,7 @@ func callAgain(ctx context.Context, fn Runner, g *given, before *fnv1.Requiremen
 			return nil, fmt.Errorf("cannot run the function: %w", err)
 		}
 		reqs := rsp.GetRequirements()
-		if g.input == nil {
+		if g.input == nil || g.inputMade {
 			askForInput(rsp.GetResults())
 		}
 		if isFatal(rsp) || proto.Equal(reqs, before) {

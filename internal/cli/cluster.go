@@ -27,7 +27,7 @@ func writeCluster(b *strings.Builder, xr object) {
 	for _, p := range st.Pools {
 		var free []string
 		for _, n := range p.Free {
-			free = append(free, fmt.Sprintf("%d x (%s)", n.NodeCount, amounts(n.Resources)))
+			free = append(free, fmt.Sprintf("%d x (%s)%s", n.NodeCount, amounts(n.Resources), taintText(n.Taints)))
 		}
 		fmt.Fprintf(b, "  %s\t%d\t%s\n", p.Name, p.NodeCount, strings.Join(free, " + "))
 	}
@@ -46,6 +46,19 @@ func writeCluster(b *strings.Builder, xr object) {
 	if st.Entrypoint != nil {
 		fmt.Fprintf(b, "\n  Entrypoint\t%s\n", net.JoinHostPort(st.Entrypoint.Address.Value, strconv.Itoa(int(st.Entrypoint.Port))))
 	}
+}
+
+// taintText lists the taints of nodes, if they have some.
+func taintText(taints []v1alpha1.Taint) string {
+	nodes := v1alpha1.NodeTaints(taints)
+	all := make([]string, len(nodes))
+	for i := range nodes {
+		all[i] = nodes[i].ToString()
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(all, ", ")
 }
 
 func amounts(list corev1.ResourceList) string {

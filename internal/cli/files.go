@@ -3,13 +3,19 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	encodingjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 
+	goyaml "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
@@ -23,9 +29,14 @@ type object = unstructured.Unstructured
 type files struct {
 	stdin io.Reader
 	used  bool
+	// err gets warnings of what is not read.
+	err io.Writer
 }
 
-// objects reads all documents of a file, or of the YAML files in a directory.
+// extensions are those of the files of a directory that are read. Other files are something else.
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// objects reads all documents of a file, or of the YAML and JSON files in a directory.
 func (f *files) objects(path string) ([]object, error) {
 	if i, err := os.Stat(path); err == nil && i.IsDir() {
 		return f.directory(path)
@@ -63,19 +74,34 @@ func (f *files) directory(dir string) ([]object, error) {
 	}
 	var all []object
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); e.IsDir() || (ext != ".yaml" && ext != ".yml") {
+		if e.IsDir() {
+			f.skips(filepath.Join(dir, e.Name()), "a directory in a directory: pass it by itself")
+			continue
+		}
+		if !slices.Contains(extensions, filepath.Ext(e.Name())) {
 			continue
 		}
 		more, err := f.objects(filepath.Join(dir, e.Name()))
+		if filepath.Ext(e.Name()) == ".json" && errors.Is(err, errNoObject) {
+			f.skips(filepath.Join(dir, e.Name()), "no Kubernetes object")
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, more...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("cannot read %q: the directory has no .yaml file", dir)
+		return nil, fmt.Errorf("cannot read %q: the directory has no file that ends with %s", dir, strings.Join(extensions, ", "))
 	}
 	return all, nil
+}
+
+// skips warns of what is not read in a directory: it would be missing without a word. Hidden files are no manifests.
+func (f *files) skips(path, what string) {
+	if !strings.HasPrefix(filepath.Base(path), ".") {
+		_, _ = fmt.Fprintf(f.err, "warning: %q is not read, because it is %s\n", path, what)
+	}
 }
 
 func (f *files) read(path string) ([]byte, error) {
@@ -105,9 +131,13 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("cannot read %q: %w", path, err)
 }
 
+// endOfDocument is a line that ends a document. What follows it is another one, and the decoder would not read that.
+var endOfDocument = regexp.MustCompile(`(?m)^\.\.\.(?:[ \t].*)?\r?$`)
+
 // documents reads a stream of YAML. It skips empty documents, and replaces a List by its
 // items.
 func documents(b []byte) ([]object, error) {
+	b = endOfDocument.ReplaceAll(b, []byte("---"))
 	r := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
 	var all []object
 	for n := 1; ; n++ {
@@ -122,19 +152,58 @@ func documents(b []byte) ([]object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
-		switch {
-		case o.Object == nil:
-		case o.IsList():
-			items, err := o.ToList()
-			if err != nil {
-				return nil, fmt.Errorf("document %d: %w", n, err)
-			}
-			all = append(all, items.Items...)
-		default:
-			all = append(all, o)
+		items, err := itemsOf(o)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
+		all = append(all, items...)
 	}
 }
+
+// itemsOf returns the items of a List, or the object itself.
+func itemsOf(o object) ([]object, error) {
+	if o.Object == nil {
+		return nil, nil
+	}
+	all := []object{o}
+	if o.IsList() {
+		list, err := o.ToList()
+		if err != nil {
+			return nil, err
+		}
+		all = list.Items
+	}
+	for _, o := range all {
+		if err := onlyStrings(o); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", o.GetKind(), identityOf(o).nice(), err)
+		}
+	}
+	return all, nil
+}
+
+// onlyStrings refuses labels and annotations that are no strings, as an API server does. Whoever reads the others here would
+// find none of them.
+func onlyStrings(o object) error {
+	for _, field := range []string{"labels", "annotations"} {
+		value, exists, _ := unstructured.NestedFieldNoCopy(o.Object, "metadata", field)
+		texts, is := value.(map[string]any)
+		if exists && !is && value != nil {
+			return fmt.Errorf("metadata.%s: %v must be a map of strings", field, value)
+		}
+		for _, k := range slices.Sorted(maps.Keys(texts)) {
+			if texts[k] == nil { // So it is for an API server.
+				texts[k] = ""
+			}
+			if _, is := texts[k].(string); !is {
+				return fmt.Errorf("metadata.%s: the value of %q is %s, and all values must be strings: put it in quotes", field, k, jsonOf(texts[k]))
+			}
+		}
+	}
+	return nil
+}
+
+// errNoObject is what a document is that is no object. Files of other tools are JSON, too.
+var errNoObject = errors.New("not a Kubernetes object")
 
 func document(y []byte) (object, error) {
 	b, err := yaml.YAMLToJSONStrict(y)
@@ -146,10 +215,26 @@ func document(y []byte) (object, error) {
 	}
 	o := object{}
 	if err := json.Unmarshal(b, &o.Object); err != nil {
-		return object{}, errors.New("not a Kubernetes object")
+		return object{}, errNoObject
 	}
 	if o.GetAPIVersion() == "" || o.GetKind() == "" {
-		return object{}, errors.New("not a Kubernetes object: it has no apiVersion or no kind")
+		return object{}, fmt.Errorf("%w: it has no apiVersion or no kind", errNoObject)
 	}
-	return o, nil
+	return o, onlyDocument(y)
 }
+
+// onlyDocument refuses what follows the last bracket of a document that begins with one. The decoder would not read it.
+func onlyDocument(y []byte) error {
+	if !begins.Match(y) || encodingjson.Valid(y) {
+		return nil
+	}
+	d, n := goyaml.NewDecoder(bytes.NewReader(y)), goyaml.Node{}
+	// What this decoder cannot read, the other one has read.
+	if d.Decode(&n) == nil && !errors.Is(d.Decode(&n), io.EOF) {
+		return errors.New("another one follows its last bracket: write a line --- between them")
+	}
+	return nil
+}
+
+// begins matches a document that begins with a bracket, after comments and empty lines.
+var begins = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*\{`)

@@ -19,6 +19,7 @@ import (
 
 // Metadata that Crossplane sets and reads.
 const (
+	crossplanePrefix    = "crossplane.io/"
 	labelComposite      = "crossplane.io/composite"
 	labelClaimName      = "crossplane.io/claim-name"
 	labelClaimNamespace = "crossplane.io/claim-namespace"
@@ -123,18 +124,27 @@ func isInput(o, xr object) bool {
 
 // composition reads the function's input from the one step of a Composition that has it.
 func (f *files) composition(path string, xr object) (*object, error) {
-	c, err := f.one(path)
+	c, kind, err := f.compositionOf(path)
 	if err != nil {
 		return nil, err
 	}
-	if c.GetAPIVersion() != "apiextensions.crossplane.io/v1" || c.GetKind() != "Composition" {
-		return nil, fmt.Errorf("cannot read %q: it is of kind %s in %s, not Composition in apiextensions.crossplane.io/v1",
-			path, c.GetKind(), c.GetAPIVersion())
-	}
-	if kind, _, _ := unstructured.NestedString(c.Object, "spec", "compositeTypeRef", "kind"); kind != xr.GetKind() {
+	if kind != xr.GetKind() {
 		return nil, fmt.Errorf("cannot use %q: it composes %q, and the XR is of kind %q", path, kind, xr.GetKind())
 	}
 	return compositionInput(path, c, xr)
+}
+
+// compositionOf reads a Composition, and the kind of XR that it composes.
+func (f *files) compositionOf(path string) (c object, kind string, err error) {
+	if c, err = f.one(path); err != nil {
+		return object{}, "", err
+	}
+	if c.GetAPIVersion() != "apiextensions.crossplane.io/v1" || c.GetKind() != "Composition" {
+		return object{}, "", fmt.Errorf("cannot read %q: it is of kind %s in %s, not Composition in apiextensions.crossplane.io/v1",
+			path, c.GetKind(), c.GetAPIVersion())
+	}
+	kind, _, _ = unstructured.NestedString(c.Object, "spec", "compositeTypeRef", "kind")
+	return c, kind, nil
 }
 
 // compositionInput returns the function's input from the one step of a Composition that has it.

@@ -39,7 +39,7 @@ func withoutTimes(composed []object) error {
 		for i := range ledger.Services {
 			ledger.Services[i].MissingSince = time.Time{}
 		}
-		compressed, _, err := reservation.EncodeLedger(&ledger)
+		compressed, _, err := reservation.Compress(&ledger)
 		if err != nil {
 			return err
 		}

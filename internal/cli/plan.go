@@ -11,21 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
 
 // Plan shows what a change of the fleet moves, and which pods it restarts.
 type Plan struct {
-	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters, InferenceServices and InferenceRoles as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
-	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters, InferenceServices and InferenceRoles as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`
+	Fleet       []string `arg:"" name:"fleet" help:"Files or directories with the InferenceClusters, InferenceServices, InferenceRoles and ModelCaches as they are, with their status. What kubectl get -A -o yaml writes will do. - is standard input."`
+	Change      []string `placeholder:"PATH" sep:"none" help:"File or directory with InferenceClusters, InferenceServices, InferenceRoles and ModelCaches as kubectl apply would get them: new ones, and changed ones as a whole. Can be repeated."`
 	Drain       []string `placeholder:"CLUSTER" help:"Set stopPolicy Drain on an InferenceCluster. Can be repeated."`
 	Abandon     []string `placeholder:"CLUSTER" help:"Set stopPolicy Abandon on an InferenceCluster. Can be repeated."`
 	Lose        []string `placeholder:"CLUSTER" help:"Take an InferenceCluster out of reach, for longer than any failoverAfterSeconds. Can be repeated."`
 	Delete      []string `placeholder:"NAME" help:"Delete the InferenceService NAMESPACE/NAME, or the InferenceCluster or XInferenceService NAME. Can be repeated."`
-	Input       []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Input of services, the ClusterInput of clusters, or both. Can be repeated."`
-	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services or of clusters. Can be repeated."`
+	Input       []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Input of services and ModelCaches, the ClusterInput of clusters, or both. Can be repeated, with one of each."`
+	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services, of clusters or of ModelCaches. Can be repeated, with one of each kind."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
 	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
@@ -42,7 +41,7 @@ const (
 // Run plans. It writes to standard output only if everything succeeds.
 func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	streams.Err = forPeople{streams.Err}
-	f := &files{stdin: streams.In}
+	f := &files{stdin: streams.In, err: streams.Err}
 	fleet, err := f.fleet("fleet", p.Fleet)
 	if err != nil {
 		return err
@@ -51,25 +50,26 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	if err != nil {
 		return err
 	}
-	s := newSimulation(fn, latestTime(fleet))
-	if err := p.inputs(f, s, append(slices.Clone(fleet), changes...)); err != nil {
+	unread, err := changeable(changes)
+	if err != nil {
 		return err
 	}
-	for _, u := range append(unknownFields("fleet", fleet), unknownFields("--change", changes)...) {
-		_, _ = fmt.Fprintln(streams.Err, "warning: "+u)
+	s := newSimulation(fn, latestTime(fleet))
+	without, err := p.inputs(f, s, append(slices.Clone(fleet), changes...))
+	if err != nil {
+		return err
 	}
+	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknownFields("--change", changes)))
 	warnings, err := load(ctx, s, fleet)
 	if err != nil {
 		return err
 	}
 	before := s.picture()
-	more, err := p.change(ctx, s, changes)
+	more, err := p.change(ctx, s, changes, warnings)
 	if err != nil {
 		return err
 	}
-	for _, w := range append(warnings, more...) {
-		_, _ = fmt.Fprintln(streams.Err, "warning: "+w)
-	}
+	streams.warn(append(warnings, more...))
 	c := compare(before, s.picture())
 	b := &bytes.Buffer{}
 	if err := c.write(b, p.Format, p.All); err != nil {
@@ -95,9 +95,12 @@ func (f *files) fleet(from string, paths []string) ([]object, error) {
 		if all[i].GetName() == "" {
 			return nil, fmt.Errorf("cannot use a %s of %s: it has no metadata.name", all[i].GetKind(), from)
 		}
-		namespaced := all[i].GetKind() == v1alpha1.KindInferenceService || all[i].GetKind() == v1alpha1.KindInferenceRole
-		if namespaced && all[i].GetAPIVersion() == v1alpha1.APIVersion && all[i].GetNamespace() == "" {
+		namespaced := []string{v1alpha1.KindInferenceService, v1alpha1.KindInferenceRole, v1alpha1.KindModelCache}
+		if slices.Contains(namespaced, all[i].GetKind()) && all[i].GetAPIVersion() == v1alpha1.APIVersion && all[i].GetNamespace() == "" {
 			all[i].SetNamespace(metav1.NamespaceDefault)
+		}
+		if all[i].GetAPIVersion() == v1alpha1.APIVersion && isClaim(all[i]) {
+			return nil, fmt.Errorf("cannot use %s: %s %s/%s is a claim. Use its composite resource, of kind %s", from, all[i].GetKind(), all[i].GetNamespace(), all[i].GetName(), "X"+all[i].GetKind())
 		}
 		id := identityOf(all[i])
 		if seen[id] {
@@ -108,35 +111,10 @@ func (f *files) fleet(from string, paths []string) ([]object, error) {
 	return all, nil
 }
 
-// inputs reads the function's inputs, for each kind of XR.
-func (p *Plan) inputs(f *files, s *simulation, all []object) error {
-	for _, path := range p.Input {
-		objects, err := f.objects(path)
-		if err != nil {
-			return err
-		}
-		for _, o := range objects {
-			if o.GetAPIVersion() != inputv1alpha1.APIVersion || (o.GetKind() != inputv1alpha1.KindInput && o.GetKind() != inputv1alpha1.KindClusterInput) {
-				return fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s", path, o.GetKind(), o.GetAPIVersion(), inputv1alpha1.KindInput, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion)
-			}
-			s.inputs[o.GetKind()] = withAllKinds(&o, all)
-		}
-	}
-	for _, path := range p.Composition {
-		c, err := f.one(path)
-		if err != nil {
-			return err
-		}
-		xr := object{Object: map[string]any{}}
-		kind, _, _ := unstructured.NestedString(c.Object, "spec", "compositeTypeRef", "kind")
-		xr.SetKind(kind)
-		in, err := compositionInput(path, c, xr)
-		if err != nil {
-			return err
-		}
-		s.inputs[in.GetKind()] = withAllKinds(in, all)
-	}
-	return nil
+// isClaim tells whether an object is a claim: Crossplane notes its composite resource in it.
+func isClaim(o object) bool {
+	ref, _, _ := unstructured.NestedString(o.Object, "spec", "resourceRef", "kind")
+	return ref == "X"+o.GetKind()
 }
 
 // leastPatience is how long nothing may happen until a fleet counts as settled.

@@ -34,11 +34,12 @@ func (c clocked) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*
 }
 
 const (
-	planned = `apiVersion: fusioninfer.io/v1alpha1
+	east = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceCluster
 metadata: {name: east}
 spec: {providerConfigRef: {name: east}, pools: [{name: a, nodeCount: 1, allocatable: {cpu: 1}}]}
----
+`
+	planned = east + `---
 apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat, namespace: team}
@@ -110,6 +111,66 @@ func TestPlan(t *testing.T) {
 			files:  map[string]string{"change.yaml": planned + "---\n" + planned},
 			plan:   Plan{Change: []string{"change.yaml"}},
 			want:   want{err: "error: cannot use --change: InferenceCluster east is there twice\n", code: 1},
+		},
+		"Claim": {
+			reason: "What a claim composes belongs to its composite resource, which other capacity requests name.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "apiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: chat, namespace: team}\nspec: {resourceRef: {apiVersion: fusioninfer.io/v1alpha1, kind: XInferenceService, name: chat-x}}\n"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use --change: InferenceService team/chat is a claim. Use its composite resource, of kind XInferenceService\n", code: 1},
+		},
+		"OtherKind": {
+			reason: "A change that the plan would not show is refused.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: apiextensions.crossplane.io/v1, kind: Composition, metadata: {name: c}}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use --change: Composition c is of a kind that a plan does not change. It takes CustomResourceDefinition, InferenceCluster, InferenceRole, InferenceService, ModelCache, Namespace, XInferenceService, XModelCache. Run one plan with --composition of before and one with that of after\n", code: 1},
+		},
+		"OtherVersion": {
+			reason: "So is one in another version.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1, kind: InferenceCluster, metadata: {name: east}}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use --change: InferenceCluster east is of version fusioninfer.io/v1, and must be of fusioninfer.io/v1alpha1\n", code: 1},
+		},
+		"Read": {
+			reason: "Namespaces are read, and definitions of kinds.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: team}}\n---\n{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.b}}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want: want{out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`},
+		},
+		"NotRead": {
+			reason: "A directory may have objects of other kinds beside the services.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: team}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team}}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				err: "warning: --change: Secret team/s is not read, because a plan does not change its kind\n",
+			},
+		},
+		"VersionInFleet": {
+			reason: "What is not planned is said.",
+			fn:     stays,
+			files:  map[string]string{"more.yaml": "{apiVersion: fusioninfer.io/v1beta1, kind: InferenceService, metadata: {name: b, namespace: team}}"},
+			plan:   Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: fleet: InferenceService team/b: unknown version fusioninfer.io/v1beta1, so it counts as missing: write it as fusioninfer.io/v1alpha1\n",
+			},
 		},
 		"NeverSettles": {
 			reason: "The rounds are bounded, and the error names what still changes.",
@@ -247,6 +308,103 @@ func TestPlan(t *testing.T) {
      east     -       -            -
 `,
 				err: "warning: InferenceService team/here has no placement, so the plan does not show what its change does: render shows that\n",
+			},
+		},
+		"BeingDeleted": {
+			reason: "A service that is being deleted goes, with its reservation. Who has a cluster deleted says so once more.",
+			fn:     stays,
+			files: map[string]string{"more.yaml": strings.Replace(nodes, "{name: west}", `{name: west, deletionTimestamp: "2024-01-01T00:00:00Z"}`, 1) + `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: other, namespace: team, uid: gone, deletionTimestamp: "2024-01-01T00:00:00Z"}
+spec: {placement: {clusterSelector: {}}}
+status: {clusters: [{name: west, state: Placed}]}
+`},
+			plan: Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"west"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+     east     -                 -            -
+  ~  west     stopPolicy Drain  -            -
+`,
+				err: "warning: west is being deleted, and counts as if it stayed. With plan --delete west it goes\n" +
+					"warning: team/other is being deleted, so it counts as gone, and its capacity as free\n" +
+					"warning: west: the nodes of pool a are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file\n",
+			},
+		},
+		"DeletedWithoutPlacement": {
+			reason: "So is a deletion that the plan does not show.",
+			fn:     stays,
+			files:  map[string]string{"more.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: here, namespace: team}, spec: {roles: []}}"},
+			plan:   Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Delete: []string{"team/here"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				err: "warning: InferenceService team/here has no placement, so the plan does not show that it is deleted\n",
+			},
+		},
+		"ClaimOfTheFleet": {
+			reason: "A claim as its owner writes it names nothing, and the composite resource names the claim.",
+			fn:     stays,
+			files: map[string]string{
+				"more.yaml":   "{apiVersion: fusioninfer.io/v1alpha1, kind: XInferenceService, metadata: {name: mine-x7k2p, labels: {crossplane.io/claim-name: mine, crossplane.io/claim-namespace: team}}, spec: {claimRef: {name: mine, namespace: team}, placement: {clusterSelector: {}}}}",
+				"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: mine, namespace: team}, spec: {placement: {clusterSelector: {}}}}",
+			},
+			plan: Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Change: []string{"change.yaml"}},
+			want: want{err: "error: cannot use --change: InferenceService team/mine is the claim of XInferenceService mine-x7k2p. Change that one instead\n", code: 1},
+		},
+		"Labels": {
+			reason: "A placement may select a cluster by its labels.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": strings.Replace(east, "name: east", "name: east, labels: {a: b}", 1)},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want: want{out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE          FREE BEFORE  FREE AFTER
+  ~  east     labels changed  -            -
+`},
+		},
+		"SeveralEdits": {
+			reason: "One edit does not hide another.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": strings.Replace(strings.Replace(east, "name: east", "name: east, labels: {a: b}", 1), "nodeCount: 1", "nodeCount: 2", 1)},
+			plan:   Plan{Change: []string{"change.yaml"}, Drain: []string{"east"}},
+			want: want{out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE                                          FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain, spec changed, labels changed  -            -
+`},
+		},
+		"OtherReplicas": {
+			reason: "Only the numbers of replicas are taken over, so a plan may have others in a cluster than run there.",
+			fn: func(time.Time, *fnv1.RunFunctionRequest) map[string]any {
+				return map[string]any{"clusters": []any{map[string]any{"name": "east", "state": "Placed", "assigned": []any{map[string]any{"role": "w", "indexes": []any{0, 1}}}}}}
+			},
+			files: map[string]string{"fleet.yaml": east + `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: same, namespace: team}
+spec: {placement: {policy: Spread, clusterSelector: {}}}
+status: {clusters: [{name: east, state: Placed, assigned: [{role: w, indexes: [0, 1]}]}]}
+---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: other, namespace: team}
+spec: {placement: {policy: Spread, clusterSelector: {}}}
+status: {clusters: [{name: east, state: Placed, assigned: [{role: w, indexes: [0, 2]}]}]}
+`},
+			plan: Plan{Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 2 services stay as they are.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: team/other has 2 w (0 2) in east by its status, and 2 w (0-1) in this plan, so the plan does not show which of its replicas move\n",
 			},
 		},
 		"UnknownNodes": {

@@ -9,14 +9,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
 // change applies the change to a settled fleet, and settles it again. It returns what could
-// not be done, for people.
-func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]string, error) {
+// not be done, for people. known are the warnings of the fleet before.
+func (p *Plan) change(ctx context.Context, s *simulation, changes []object, known []string) ([]string, error) {
 	if len(changes)+len(p.Drain)+len(p.Abandon)+len(p.Lose)+len(p.Delete) == 0 {
 		return nil, errNoChange
+	}
+	if err := s.withoutClaims(changes); err != nil {
+		return nil, err
 	}
 	warnings := append(s.newNodes(changes), s.outsideFleet(changes)...)
 	for _, o := range changes {
@@ -27,10 +31,11 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 	if err := p.flags(s); err != nil {
 		return nil, err
 	}
-	clusters, err := p.deleteServices(s)
+	clusters, unseen, err := p.deleteServices(s)
 	if err != nil {
 		return nil, err
 	}
+	warnings = append(warnings, unseen...)
 	limit := patience(append(s.all(), changes...))
 	if err := s.settle(ctx, limit); err != nil {
 		return nil, err
@@ -38,6 +43,11 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 	if why := s.refusedOf(changes); why != nil {
 		return nil, why
 	}
+	without, err := s.cachesAreThere()
+	if err != nil {
+		return nil, err
+	}
+	warnings = append(warnings, slices.DeleteFunc(without, func(w string) bool { return slices.Contains(known, w) })...)
 	// Crossplane refuses to delete what is in use, so a cluster goes once its services have.
 	for _, id := range clusters {
 		if why := s.inUse(id); why != "" {
@@ -54,6 +64,44 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object) ([]s
 	return warnings, s.settle(ctx, limit)
 }
 
+// changeableKinds are the kinds that --change takes, and the API version of each. Services, clusters
+// and caches are reconciled, and the others are read.
+var changeableKinds = map[string]string{
+	v1alpha1.KindInferenceCluster: v1alpha1.APIVersion,
+	v1alpha1.KindInferenceService: v1alpha1.APIVersion,
+	v1alpha1.KindClaimedService:   v1alpha1.APIVersion,
+	v1alpha1.KindInferenceRole:    v1alpha1.APIVersion,
+	v1alpha1.KindModelCache:       v1alpha1.APIVersion,
+	v1alpha1.KindClaimedCache:     v1alpha1.APIVersion,
+	"Namespace":                   "v1",
+	"CustomResourceDefinition":    "apiextensions.k8s.io/v1",
+}
+
+// changeable refuses a change that a plan does not show, and that may change services: of another version of a kind that it knows, or
+// of a Composition, its Input or a definition of Crossplane. It returns which others are not read, for people. A directory may have
+// some beside its services.
+func changeable(changes []object) (warnings []string, err error) {
+	for _, o := range changes {
+		version, known := changeableKinds[o.GetKind()]
+		what := fmt.Sprintf("%s %s is", o.GetKind(), identityOf(o).nice())
+		group := o.GroupVersionKind().Group
+		switch {
+		case known && version == o.GetAPIVersion():
+		case known:
+			return nil, fmt.Errorf("cannot use --change: %s of version %s, and must be of %s", what, o.GetAPIVersion(), version)
+		case group == inputv1alpha1.Group || strings.HasSuffix(group, crossplaneGroups):
+			return nil, fmt.Errorf("cannot use --change: %s of a kind that a plan does not change. It takes %s. Run one plan with --composition of before and one with that of after",
+				what, strings.Join(slices.Sorted(maps.Keys(changeableKinds)), ", "))
+		default:
+			warnings = append(warnings, "--change: "+what+" not read, because a plan does not change its kind")
+		}
+	}
+	return warnings, nil
+}
+
+// crossplaneGroups is how the groups of Crossplane's own kinds end, and those of providers.
+const crossplaneGroups = ".crossplane.io"
+
 // outsideFleet warns of services that have no placement before and after the change. A plan compares what runs in clusters
 // of the fleet.
 func (s *simulation) outsideFleet(changes []object) []string {
@@ -67,13 +115,28 @@ func (s *simulation) outsideFleet(changes []object) []string {
 	return warnings
 }
 
-// deleteServices deletes the services of --delete, and returns its clusters.
-func (p *Plan) deleteServices(s *simulation) (clusters []identity, err error) {
+// withoutClaims refuses the claim of a service or of a cache: what it composes belongs to the composite resource that the fleet has.
+func (s *simulation) withoutClaims(changes []object) error {
+	for _, o := range changes {
+		for _, xr := range s.all() {
+			if !claimed(xr) || xr.GetKind() != "X"+o.GetKind() {
+				continue
+			}
+			if name, namespace := serviceOf(xr); name == o.GetName() && namespace == o.GetNamespace() {
+				return fmt.Errorf("cannot use --change: %s %s is the claim of %s %s. Change that one instead", o.GetKind(), identityOf(o).nice(), xr.GetKind(), xr.GetName())
+			}
+		}
+	}
+	return nil
+}
+
+// deleteServices deletes the services of --delete. It returns its clusters, and which services the plan does not compare.
+func (p *Plan) deleteServices(s *simulation) (clusters []identity, unseen []string, err error) {
 	var services []identity
 	for _, name := range p.Delete {
 		id, err := s.named(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if id.kind == v1alpha1.KindInferenceCluster {
 			clusters = append(clusters, id)
@@ -82,11 +145,14 @@ func (p *Plan) deleteServices(s *simulation) (clusters []identity, err error) {
 		}
 	}
 	for _, id := range services {
+		if o, _ := s.store.get(id); !inFleet(o) {
+			unseen = append(unseen, fmt.Sprintf("%s %s has no placement, so the plan does not show that it is deleted", id.kind, id.nice()))
+		}
 		if err := s.drop(id); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return clusters, nil
+	return clusters, unseen, nil
 }
 
 // flags applies the flags for frequent changes.
@@ -133,7 +199,7 @@ func (s *simulation) cluster(flag, name string) (*object, error) {
 func (s *simulation) named(name string) (identity, error) {
 	var found []identity
 	for id := range s.xrs {
-		if id.nice() == name {
+		if id.nice() == name && !ofCache(xrOf(id.kind)) {
 			found = append(found, id)
 		}
 	}
@@ -175,7 +241,7 @@ func (s *simulation) change(o object) error {
 	o.SetCreationTimestamp(before.GetCreationTimestamp())
 	o.SetOwnerReferences(before.GetOwnerReferences())
 	for k, v := range before.GetLabels() {
-		if strings.HasPrefix(k, "crossplane.io/") {
+		if strings.HasPrefix(k, crossplanePrefix) {
 			o.SetLabels(with(o.GetLabels(), k, v))
 		}
 	}

@@ -94,16 +94,6 @@ type placement struct {
 	OutOfReach bool `json:"outOfReach,omitempty"`
 }
 
-// A clusterChange is a cluster before and after a change.
-type clusterChange struct {
-	Name   string `json:"name"`
-	Change string `json:"change,omitempty"`
-	Before string `json:"freeBefore,omitempty"`
-	After  string `json:"freeAfter,omitempty"`
-	// changed tells that it was not so before.
-	changed bool
-}
-
 // A pendingChange is what a service waits for in a cluster after the change.
 type pendingChange struct {
 	Namespace string `json:"namespace,omitempty"`
@@ -287,43 +277,6 @@ func nameOf(o object, cluster string) string {
 func grouped(o object) bool {
 	_, set, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
 	return set
-}
-
-func compareCluster(id identity, before, after picture) clusterChange {
-	was, existed := before.clusters[id]
-	is, exists := after.clusters[id]
-	c := clusterChange{Name: id.name, Before: free(was), After: free(is)}
-	policy := func(o object) string {
-		p, _, _ := unstructured.NestedString(o.Object, "spec", "stopPolicy")
-		return cmp.Or(p, string(v1alpha1.StopNone))
-	}
-	var all []string
-	if exists && after.refused[id] != "" {
-		all = append(all, "refused: "+after.refused[id])
-	}
-	switch {
-	case !exists:
-		all = append(all, "deleted")
-	case !existed:
-		all = append(all, "new")
-	case policy(was) != policy(is):
-		all = append(all, "stopPolicy "+policy(is))
-	case !sameSpec(was, is):
-		all = append(all, "spec changed")
-	}
-	c.changed = len(all) > 0
-	if exists && after.lost[configOfCluster(is)] {
-		all = append(all, "out of reach")
-		c.changed = c.changed || !before.lost[configOfCluster(is)]
-	}
-	c.Change = strings.Join(all, ", ")
-	return c
-}
-
-// free is the line of a cluster's status with what is free.
-func free(o object) string {
-	s, _, _ := unstructured.NestedString(o.Object, "status", "summary")
-	return s
 }
 
 // exit returns the exit code that tells what changes.

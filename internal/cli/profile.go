@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
@@ -20,7 +17,7 @@ type Profiles struct {
 
 // Run writes the ConfigMaps in YAML.
 func (p *Profiles) Run(streams Streams) error {
-	f := &files{stdin: streams.In}
+	f := &files{stdin: streams.In, err: forPeople{streams.Err}}
 	all, err := f.required(p.Fleet)
 	if err != nil {
 		return err
@@ -72,13 +69,8 @@ func (g *given) addProfiles() error {
 
 // profileNamespace is where the Input says that the profiles are.
 func (g *given) profileNamespace() string {
-	namespace := ""
-	switch {
-	case g.input == nil:
-	case ofCluster(g.xr):
-		namespace, _, _ = unstructured.NestedString(g.input.Object, "namespace")
-	default:
-		namespace, _, _ = unstructured.NestedString(g.input.Object, "fleet", "namespace")
+	if g.input == nil {
+		return inputv1alpha1.DefaultNamespace
 	}
-	return cmp.Or(namespace, inputv1alpha1.DefaultNamespace)
+	return namespaceOf(g.input)
 }

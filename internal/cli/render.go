@@ -11,10 +11,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -30,6 +32,13 @@ type Runner interface {
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+}
+
+// warn writes warnings for people, each on a line.
+func (s Streams) warn(all []string) {
+	for _, w := range all {
+		_, _ = fmt.Fprintln(s.Err, "warning: "+w)
+	}
 }
 
 // Render shows what an InferenceService, an InferenceCluster, an InferenceModel or a ModelCache becomes.
@@ -49,15 +58,13 @@ type Render struct {
 // Run renders. It writes to standard output only if everything succeeds.
 func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	s.Err = forPeople{s.Err}
-	given, err := r.load(&files{stdin: s.In})
+	given, err := r.load(&files{stdin: s.In, err: s.Err})
 	if err != nil {
 		return err
 	}
 	given.installAll()
 	unknown := given.unknown()
-	for _, u := range unknown {
-		_, _ = fmt.Fprintln(s.Err, "warning: "+u)
-	}
+	s.warn(unknown)
 	if err := r.placeFirst(ctx, fn, given, s); err != nil {
 		return err
 	}
@@ -122,6 +129,13 @@ func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.R
 // themselves.
 func (r *Render) placeFirst(ctx context.Context, fn Runner, given *given, s Streams) error {
 	if r.Simulate {
+		n := 1 + len(given.observed)
+		required, _, warnings := withoutDeleted(given.cluster[n:])
+		for i := range warnings {
+			warnings[i] = "--required: " + warnings[i]
+		}
+		s.warn(warnings)
+		given.cluster = append(slices.Clone(given.cluster[:n]), required...)
 		return simulate(ctx, fn, given)
 	}
 	if err := given.addProfiles(); err != nil {
@@ -138,6 +152,8 @@ type given struct {
 	xr     object
 	xrFile string
 	input  *object
+	// inputMade tells that nobody has given the input: it only says where clusters write.
+	inputMade bool
 	// observed are the composed resources that exist, by their keys.
 	observed map[string]object
 	// cluster are the objects that a requirement can find: the XR, the observed resources by
@@ -170,6 +186,14 @@ func (r *Render) load(f *files) (*given, error) {
 	required, err := f.required(r.Required)
 	if err != nil {
 		return nil, err
+	}
+	id := identityOf(g.xr)
+	if r.Simulate && slices.ContainsFunc(required, func(o object) bool {
+		of := identityOf(o)
+		of.namespace = cmp.Or(of.namespace, id.namespace)
+		return of == id
+	}) {
+		return nil, fmt.Errorf("cannot use --required: it has %s %s, which is what is rendered. Leave it out, or use plan with --change", id.kind, id.nice())
 	}
 	g.cluster = append(append([]object{g.xr}, sorted(g.observed)...), required...)
 	return g, nil

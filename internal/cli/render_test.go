@@ -111,7 +111,7 @@ apiVersion: v1
 kind: List
 items:
 - {apiVersion: v1, kind: Pod, metadata: {name: p1, namespace: other, labels: {app: x}}}
-- {apiVersion: v1, kind: Pod, metadata: {name: p2, namespace: default, labels: {app: y}}}
+- {apiVersion: v1, kind: Pod, metadata: {name: p2, namespace: default, labels: {app: z}}}
 - {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: default}}
 `
 	observedDoc = `apiVersion: v1
@@ -215,6 +215,19 @@ func TestRender(t *testing.T) {
 				},
 			},
 			want: want{out: echoed("old", 7, 1, 1, 1)},
+		},
+		"Directories": {
+			reason: "JSON files are read, too. What is not read is said.",
+			args: args{
+				fn: echo,
+				files: map[string]string{
+					"xr.yaml": xrDoc, "r/pods.yml": "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default, labels: {app: x}}}",
+					"r/secret.json":    `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}`,
+					"r/more/pods.yaml": cluster, "r/.git/pods.yaml": cluster, "r/values.txt": "no",
+				},
+				render: Render{XR: "xr.yaml", Required: []string{"r"}},
+			},
+			want: want{out: echoed("echo", 0, 0, 1, 1), err: "warning: \"r/more\" is not read, because it is a directory in a directory: pass it by itself\n"},
 		},
 		"ObservedOutput": {
 			reason: "The output of a render can be observed: the XR in it is skipped.",
@@ -340,6 +353,8 @@ func TestRender(t *testing.T) {
 ---
 {apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCLuster, metadata: {name: west}}
 ---
+{apiVersion: fusioninfer.io/v1, kind: ModelCache, metadata: {name: younger, namespace: team}}
+---
 {apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: s, namespace: team}, spec: {roles: [{replcas: 1}]}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: p, label: {}}, spec: {typo: 1}}
@@ -352,6 +367,7 @@ func TestRender(t *testing.T) {
 					"warning: --required: InferenceCluster east: unknown field spec.stopPolice (did you mean spec.stopPolicy?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: --required: InferenceCluster east: appears twice\n" +
 					"warning: --required: InferenceCLuster west: unknown kind\n" +
+					"warning: --required: ModelCache team/younger: unknown version fusioninfer.io/v1, so it counts as missing: write it as fusioninfer.io/v1alpha1\n" +
 					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: these clusters have no status, so nothing is placed there: east, east. --simulate computes their free capacity.\n",
 			},
@@ -373,6 +389,15 @@ func TestRender(t *testing.T) {
 				render: Render{XR: "xr.yaml", Input: "in.yaml"},
 			},
 			want: want{err: "fatal: spec.profileName: Invalid value: \"p\": must be left out until the platform team sets profiles in the Input of the Composition\n", code: 1},
+		},
+		"SimulationHasIt": {
+			reason: "Of two versions of one service it would not be known which to simulate.",
+			args: args{
+				fn:     results(),
+				files:  map[string]string{"xr.yaml": xrDoc, "fleet.yaml": xrDoc},
+				render: Render{XR: "xr.yaml", Required: []string{"fleet.yaml"}, Simulate: true},
+			},
+			want: want{err: "error: cannot use --required: it has InferenceService default/chat, which is what is rendered. Leave it out, or use plan with --change\n", code: 1},
 		},
 		"SimulationRefused": {
 			reason: "A simulation names the service that the function refuses.",
@@ -575,7 +600,7 @@ func TestRender(t *testing.T) {
 		"EmptyDirectory": {
 			reason: "A directory without YAML files is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o/readme.md": ""}, render: Render{XR: "xr.yaml", Observed: []string{"o"}}},
-			want:   want{err: `error: cannot read "o": the directory has no .yaml file` + "\n", code: 1},
+			want:   want{err: `error: cannot read "o": the directory has no file that ends with .yaml, .yml, .json` + "\n", code: 1},
 		},
 	}
 	for name, tc := range cases {

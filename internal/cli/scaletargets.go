@@ -78,11 +78,14 @@ func scaledRoles(spec *v1alpha1.InferenceServiceSpec) []*v1alpha1.Role {
 	return all
 }
 
-// serviceOf returns the name and the namespace of a service as its users know them. For the XR behind a claim
+// serviceOf returns the name and the namespace of a service or of a cache as its users know them. For the XR behind a claim
 // they are those of the claim.
 func serviceOf(xr object) (name, namespace string) {
 	s, claim := &v1alpha1.InferenceService{}, v1alpha1.ClaimReference{}
-	s.Kind, s.Name, s.Namespace, s.Labels = xr.GetKind(), xr.GetName(), xr.GetNamespace(), xr.GetLabels()
+	if s.Kind = xr.GetKind(); claimed(xr) {
+		s.Kind = v1alpha1.KindClaimedService // Claims of all kinds are alike.
+	}
+	s.Name, s.Namespace, s.Labels = xr.GetName(), xr.GetNamespace(), xr.GetLabels()
 	claim.Name, _, _ = unstructured.NestedString(xr.Object, "spec", "claimRef", "name")
 	claim.Namespace, _, _ = unstructured.NestedString(xr.Object, "spec", "claimRef", "namespace")
 	return v1alpha1.Identity(s, claim)

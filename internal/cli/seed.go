@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,17 +9,22 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 // load makes a simulation of a fleet, and settles it. Who runs where is taken from the composed
 // resources where the files have some, and else from the status of the services. InferenceRoles
 // say how many replicas of a role do. It returns what could not be taken over, for people.
 func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
-	warnings, lost := countNodes(all), map[config]bool{}
+	all, going, warnings := withoutDeleted(all)
+	lost := map[config]bool{}
+	warnings = append(warnings, countNodes(all)...)
 	all = append(slices.Clone(all), saidTargets(all)...)
 	var later []object
 	for _, o := range all {
@@ -49,7 +55,67 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	if err := s.settle(ctx, patience(all)); err != nil {
 		return nil, err
 	}
-	return append(warnings, s.differences(all)...), nil
+	without, err := s.cachesAreThere()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(warnings, without, s.differences(all, going)), nil
+}
+
+// withoutDeleted leaves out the services that are being deleted, and what they have composed: Crossplane calls no function for
+// them, and they go. It also returns their UIDs, and what it says of them to people. A cluster that is being deleted stays, because
+// services may still run there, and so does a cache, which services may use.
+func withoutDeleted(all []object) (kept []object, going map[types.UID]bool, warnings []string) {
+	going = map[types.UID]bool{}
+	for _, o := range all {
+		if !isXRKind(o) || o.GetDeletionTimestamp() == nil {
+			continue
+		}
+		id := identityOf(o)
+		switch {
+		case ofCluster(o):
+			warnings = append(warnings, fmt.Sprintf("%s is being deleted, and counts as if it stayed. With plan --delete %s it goes", id.nice(), id.name))
+			continue
+		case ofCache(o):
+			warnings = append(warnings, fmt.Sprintf("%s %s is being deleted, so services that name it are placed nowhere anew", id.kind, id.nice()))
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("%s is being deleted, so it counts as gone, and its capacity as free", id.nice()))
+		going[o.GetUID()] = true
+	}
+	gone := func(o object) bool {
+		if c := metav1.GetControllerOf(&o); c != nil && c.UID != "" && going[c.UID] {
+			return true
+		}
+		return isService(o) && isXRKind(o) && o.GetDeletionTimestamp() != nil
+	}
+	return slices.DeleteFunc(slices.Clone(all), gone), going, warnings
+}
+
+// cachesAreThere finds the services of the fleet that name a ModelCache which is not in the files: a service is placed only where its
+// ModelCache is. If the files have none at all, nobody has asked for the kind, and that is an error. Otherwise a service may name one
+// that does not exist.
+func (s *simulation) cachesAreThere() (warnings []string, err error) {
+	some := slices.ContainsFunc(s.all(), ofCache)
+	for _, xr := range s.all() {
+		sel, names := s.xrs[identityOf(xr)].requirements.GetResources()[require.ModelCache]
+		if !names || !inFleet(xr) || len(s.store.selected(sel)) > 0 {
+			continue
+		}
+		name, _, _ := unstructured.NestedString(xr.Object, "spec", "model", "cacheRef", "name")
+		_, namespace := serviceOf(xr)
+		what := fmt.Sprintf("spec.model.cacheRef of %s %s names ModelCache %s/%s, which is not in the files", xr.GetKind(), identityOf(xr).nice(), namespace, name)
+		if some {
+			warnings = append(warnings, what+", so it runs nowhere here")
+			continue
+		}
+		kinds := "modelcaches.fusioninfer.io"
+		if claimed(xr) {
+			kinds = "x" + kinds
+		}
+		return nil, fmt.Errorf("cannot plan: %s, as no other is. Add %s to the kinds that kubectl gets, or leave the service out", what, kinds)
+	}
+	return warnings, nil
 }
 
 // release gives composite resources and InferenceRoles the spec that the files have. They keep their status.
@@ -75,6 +141,8 @@ func atFirst(all []object, o object) (object, bool) {
 		return o, false
 	case ofCluster(o):
 		return opened(o), true
+	case ofCache(o):
+		return o, true // Services are placed only where it is.
 	}
 	return pin(o)
 }
@@ -174,16 +242,16 @@ func replicaCount(list []v1alpha1.Replicas) int64 {
 
 // differences names services that are refused, and those that do not run where their status
 // says. It also names reservations for services that the files lack.
-func (s *simulation) differences(all []object) []string {
+func (s *simulation) differences(all []object, going map[types.UID]bool) []string {
 	var warnings []string
 	refused := s.refusals()
 	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
 		warnings = append(warnings, fmt.Sprintf("%s %s is refused with this Input, so it neither moves nor takes capacity here: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "; ")))
 	}
-	uids := map[string]bool{}
+	uids := maps.Clone(going)
 	for id := range s.xrs {
 		xr, _ := s.store.get(id)
-		uids[string(xr.GetUID())] = true
+		uids[xr.GetUID()] = true
 	}
 	for _, o := range all {
 		if !isXRKind(o) {
@@ -195,24 +263,37 @@ func (s *simulation) differences(all []object) []string {
 			continue
 		}
 		after, _ := s.store.get(id)
-		now := runsIn(after)
-		for _, c := range runsIn(o) {
-			stays := slices.ContainsFunc(now, func(in v1alpha1.ClusterStatus) bool { return in.Name == c.Name })
-			if c.State == v1alpha1.StatePlaced && !stays {
-				warnings = append(warnings, fmt.Sprintf("%s runs in %s by its status, and would not stay there even without the change", id.nice(), c.Name))
-			}
+		warnings = append(warnings, elsewhere(id, o, after)...)
+	}
+	return warnings
+}
+
+// elsewhere says which clusters of its status a service does not run in here, and with Spread which replicas are in others: only
+// their numbers are taken over.
+func elsewhere(id identity, before, after object) []string {
+	var warnings []string
+	now := runsIn(after)
+	policy, _, _ := unstructured.NestedString(before.Object, "spec", "placement", "policy")
+	for _, c := range runsIn(before) {
+		i := slices.IndexFunc(now, func(in v1alpha1.ClusterStatus) bool { return in.Name == c.Name })
+		switch {
+		case c.State != v1alpha1.StatePlaced:
+		case i < 0:
+			warnings = append(warnings, fmt.Sprintf("%s runs in %s by its status, and would not stay there even without the change", id.nice(), c.Name))
+		case policy == string(v1alpha1.PlacementSpread) && len(c.Assigned) > 0 && replicaText(c.Assigned) != replicaText(now[i].Assigned):
+			warnings = append(warnings, fmt.Sprintf("%s has %s in %s by its status, and %s in this plan, so the plan does not show which of its replicas move", id.nice(), replicaText(c.Assigned), c.Name, cmp.Or(replicaText(now[i].Assigned), "nothing")))
 		}
 	}
 	return warnings
 }
 
 // missing names the reservations of a cluster for services that the files lack.
-func missing(cluster object, uids map[string]bool) []string {
+func missing(cluster object, uids map[types.UID]bool) []string {
 	var warnings []string
 	list, _, _ := unstructured.NestedSlice(cluster.Object, "status", "reservations")
 	for _, r := range list {
 		m, _ := r.(map[string]any)
-		if uid, _ := m["uid"].(string); uid != "" && !uids[uid] {
+		if uid, _ := m["uid"].(string); uid != "" && !uids[types.UID(uid)] {
 			warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", identityOf(cluster).nice(), m["namespace"], m["name"]))
 		}
 	}
@@ -227,7 +308,7 @@ func countNodes(all []object) []string {
 		if !ofCluster(o) {
 			continue
 		}
-		var unknown []string
+		var unknown, mixed []string
 		pools, _, _ := unstructured.NestedSlice(o.Object, "spec", "pools")
 		for _, p := range pools {
 			pool, _ := p.(map[string]any)
@@ -235,8 +316,11 @@ func countNodes(all []object) []string {
 				continue
 			}
 			name, _ := pool["name"].(string)
-			if !countPool(o, name, pool) {
+			switch known, taints := countPool(o, name, pool); {
+			case !known:
 				unknown = append(unknown, name)
+			case !taints:
+				mixed = append(mixed, name)
 			}
 		}
 		if len(pools) > 0 {
@@ -245,22 +329,26 @@ func countNodes(all []object) []string {
 		if len(unknown) > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: the nodes of pool %s are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file", o.GetName(), strings.Join(unknown, ", ")))
 		}
+		if len(mixed) > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: the nodes of pool %s have different taints, and only those that all of them have count here", o.GetName(), strings.Join(mixed, ", ")))
+		}
 	}
 	return warnings
 }
 
-// countPool sets nodeCount and allocatable of a pool by the status of its cluster.
-func countPool(o object, name string, pool map[string]any) bool {
+// countPool sets nodeCount, allocatable and taints of a pool by the status of its cluster. It tells whether the
+// status has them, and whether all nodes have the same taints.
+func countPool(o object, name string, pool map[string]any) (known, taints bool) {
 	status := v1alpha1.InferenceClusterStatus{}
 	m, _, _ := unstructured.NestedMap(o.Object, "status")
 	delete(m, "conditions")
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(m, &status) != nil {
-		return false
+		return false, false
 	}
 	i := slices.IndexFunc(status.Pools, func(p v1alpha1.PoolStatus) bool { return p.Name == name })
 	// A pool whose nodes were not known has none in the status.
 	if i < 0 || status.Pools[i].NodeCount == 0 && conditionOf(o, v1alpha1.ConditionNodesObserved) == "Unknown" {
-		return false
+		return false, false
 	}
 	n := int64(status.Pools[i].NodeCount)
 	each := map[string]any{}
@@ -269,5 +357,26 @@ func countPool(o object, name string, pool map[string]any) bool {
 		each[string(r)] = resource.NewMilliQuantity(q.MilliValue()/max(n, 1), q.Format).String()
 	}
 	pool["nodeCount"], pool["allocatable"] = n, each
-	return true
+	common, same := commonTaints(status.Pools[i].Free)
+	if len(common) > 0 {
+		pool["taints"] = common
+	}
+	return true, same
+}
+
+// commonTaints returns the taints that all of some nodes have, and whether they have no others.
+func commonTaints(free []v1alpha1.FreeNodes) (common []any, same bool) {
+	same = true
+	for i := range free {
+		same = same && slices.Equal(free[i].Taints, free[0].Taints)
+	}
+	if len(free) == 0 {
+		return nil, true
+	}
+	for _, t := range free[0].Taints {
+		if !slices.ContainsFunc(free, func(n v1alpha1.FreeNodes) bool { return !slices.Contains(n.Taints, t) }) {
+			common = append(common, map[string]any{"key": t.Key, "value": t.Value, "effect": string(t.Effect)})
+		}
+	}
+	return common, same
 }

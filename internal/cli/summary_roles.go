@@ -121,13 +121,12 @@ func templates(set *lws.LeaderWorkerSet) (leader, worker corev1.PodSpec) {
 	return t.WorkerTemplate.Spec, t.WorkerTemplate.Spec
 }
 
-// gpus returns how many GPUs a pod has: resources named .../gpu, and the parts of a GPU that
-// NVIDIA's device plugin offers under other names.
+// gpus returns how many GPUs a pod has, or parts of a GPU, or what else engines compute with.
 func gpus(pod corev1.PodSpec) int64 {
 	n := int64(0)
 	for _, c := range pod.Containers {
 		for name, q := range c.Resources.Limits {
-			if strings.HasSuffix(string(name), "/gpu") || strings.HasPrefix(string(name), "nvidia.com/") {
+			if plan.IsGPU(name) {
 				n += q.Value()
 			}
 		}

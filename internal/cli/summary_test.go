@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
@@ -18,6 +19,12 @@ func TestSections(t *testing.T) {
 	engine.Object["spec"] = map[string]any{"leaderWorkerTemplate": map[string]any{"workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": "side", "image": "s"}, map[string]any{"name": "vllm", "image": "i"},
 	}}}}}
+	gaudi := *engine.DeepCopy()
+	containers, _, _ := unstructured.NestedSlice(gaudi.Object, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers")
+	containers[1].(map[string]any)["resources"] = map[string]any{"limits": map[string]any{"habana.ai/gaudi": "8", "nvidia.com/hostdev": "4"}}
+	if err := unstructured.SetNestedSlice(gaudi.Object, containers, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct {
 		reason   string
 		spec     v1alpha1.InferenceServiceSpec
@@ -32,6 +39,18 @@ In this cluster, namespace team: 2 objects
   ROLE   TYPE  REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER  IMAGE
                1         1      1     0         0     -         8000  default    i
   total                         1               0
+
+  Gang  none
+`,
+		},
+		"GPUs": {
+			reason:   "A pod has GPUs of any vendor, and a network device is none.",
+			composed: []object{gaudi},
+			want: `
+In this cluster, namespace team: 1 object
+  ROLE   TYPE  REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER  IMAGE
+               1         1      1     8         8     -         8000  default    i
+  total                         1               8
 
   Gang  none
 `,

@@ -71,8 +71,12 @@ func unknownFields(flag string, objects []object) []string {
 		}
 		name := o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 		of := typeOf(o)
-		if of == nil {
+		switch {
+		case of == nil:
 			all = append(all, flag+": "+name+": unknown kind")
+			continue
+		case o.GetAPIVersion() != v1alpha1.APIVersion:
+			all = append(all, fmt.Sprintf("%s: %s: unknown version %s, so it counts as missing: write it as %s", flag, name, o.GetAPIVersion(), v1alpha1.APIVersion))
 			continue
 		}
 		if seen[name] {

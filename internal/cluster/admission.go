@@ -1,30 +1,15 @@
 package cluster
 
-import (
-	"maps"
-	"slices"
+import "github.com/fusioninfer/function-inferenceservice/internal/reservation"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
-)
-
-// uncounted returns the requests without the pods that they request of a cluster. All of them fit
+// dropPods drops the pods that requests, which this call has decoded, request of a cluster. All of them fit
 // then. The ledger of a cluster whose admission is Kueue's says who is there, and counts nothing.
-func uncounted(cluster string, requests []reservation.CapacityRequest) []reservation.CapacityRequest {
-	all := slices.Clone(requests)
-	for i := range all {
-		at, requested := all[i].Clusters[cluster]
-		if !requested {
-			continue
-		}
-		at.Groups = slices.Clone(at.Groups)
-		for g := range at.Groups {
-			at.Groups[g].Replicas = slices.Clone(at.Groups[g].Replicas)
-			for r := range at.Groups[g].Replicas {
-				at.Groups[g].Replicas[r].Pods = nil
+func dropPods(cluster string, requests []reservation.CapacityRequest) {
+	for i := range requests {
+		for _, g := range requests[i].Clusters[cluster].Groups {
+			for r := range g.Replicas {
+				g.Replicas[r].Pods = nil
 			}
 		}
-		all[i].Clusters = maps.Clone(all[i].Clusters)
-		all[i].Clusters[cluster] = at
 	}
-	return all
 }

@@ -30,8 +30,7 @@ func (r *observedState) markNotAllowed(req incoming.Request, c *parsed) {
 		found, resolved := req.Required(tenants)
 		r.resolved = r.resolved && resolved
 		for _, i := range found {
-			n := tenant{}
-			_ = tenantView.Read(i, &n) // Labels that cannot be read select nothing.
+			n := tenantView.In(i) // Labels that cannot be read select nothing.
 			labels[n.Metadata.Name] = n.Metadata.Labels
 		}
 	}

@@ -58,7 +58,7 @@ func (c *Cluster) Parse() error {
 // ledger that cannot be read is an error: a new one would lose all reservations.
 func (c *Cluster) Observe() error {
 	var err error
-	c.state, err = observe(c.call.Request, c.parsed)
+	c.state, err = observe(c.call.Request, c.parsed, c.call.Now)
 	return err
 }
 

@@ -112,6 +112,7 @@ func capacityRequest(uid, namespace string, gpus int, owner string) string {
 func TestEntrypoint(t *testing.T) {
 	const spec = head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}], entrypoint: {gatewayRef: {name: gw, namespace: gateways}, port: 8080}}\n"
 	const known = "status: {entrypoint: {address: {type: Hostname, value: known.example.com}, port: 80}}\n"
+	const knownIP = "status: {entrypoint: {address: {type: IPAddress, value: 10.0.0.2}, port: 8080}}\n"
 	observes := func(addresses string) string {
 		return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {kind: Gateway, metadata: {name: gw, namespace: gateways}, status: {addresses: [" + addresses + "]}}}}}"
 	}
@@ -120,6 +121,8 @@ func TestEntrypoint(t *testing.T) {
 		want                *v1alpha1.EntrypointStatus
 	}{
 		"IP":         {reason: "It is the first one that is usable.", gateway: observes("{type: IPAddress, value: 127.0.0.1}, {type: IPAddress, value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
+		"Order":      {reason: "A Gateway may list them in another order at any time.", xr: knownIP, gateway: observes("{value: 10.0.0.1}, {value: 10.0.0.2}"), want: v1alpha1.IPEntrypoint("10.0.0.2", 8080)},
+		"Replaced":   {reason: "The Gateway no longer has the one that is known.", xr: knownIP, gateway: observes("{value: 10.0.0.1}, {value: 10.0.0.3}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
 		"NoType":     {reason: "An address without a type is an IP address.", gateway: observes("{value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
 		"Hostname":   {reason: "Load balancers of AWS have DNS names.", gateway: observes("{type: Hostname, value: a1.elb.us-east-1.amazonaws.com}"), want: v1alpha1.HostnameEntrypoint("a1.elb.us-east-1.amazonaws.com", 8080)},
 		"Both":       {reason: "Every gateway can send requests to an IP address.", gateway: observes("{type: Hostname, value: gw.example.com}, {type: IPAddress, value: 10.0.0.1}"), want: v1alpha1.IPEntrypoint("10.0.0.1", 8080)},
@@ -140,7 +143,7 @@ func TestEntrypoint(t *testing.T) {
 			if errs != nil {
 				t.Fatal(errs)
 			}
-			state, err := observe(incomingtest.Request(t, req), c)
+			state, err := observe(incomingtest.Request(t, req), c, noon)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,6 +206,11 @@ func withRunning(request string) string {
 
 func member(name string, more string) string {
 	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, status: {conditions: [{type: Synced, status: 'True'}], atProvider: {manifest: {metadata: {name: " + name + ", labels: {a: b, c: d}}, " + more + " status: {allocatable: {nvidia.com/gpu: '8'}, conditions: [{type: Ready, status: 'True'}]}}}}}"
+}
+
+// unreported is a member that provider-kubernetes has just made.
+func unreported(name string) string {
+	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, spec: {forProvider: {manifest: {metadata: {name: " + name + "}}}}}"
 }
 
 const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
@@ -513,7 +521,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}},
 			want: outcome{
 				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: the cluster cannot be read"}, free: "0/8 nvidia.com/gpu", keys: []string{"object/namespace/team"},
-				not: map[string]string{Reachable: remote.NotSynced, Schedulable: scheduling.ReasonUnreachable},
+				not: map[string]string{Reachable: remote.CannotBeRead, Schedulable: scheduling.ReasonUnreachable},
 			},
 		},
 		"NodesUnknown": {
@@ -536,6 +544,25 @@ func TestRun(t *testing.T) {
 				nodesOf("q"): {member("a", ""), member("c", ""), strings.ReplaceAll(member("d", ""), "type: Ready, status: 'True'", "type: Ready, status: Unknown")},
 			},
 			want: outcome{ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu"},
+		},
+		"NodeJoins": {
+			reason:   "A node that is not reported yet is no reason to forget those that are. It counts in no other pool.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{
+				requests: nil, nodesOf("p"): {member("a", ""), unreported("b")}, nodesOf("q"): {member("b", ""), member("c", "")},
+			},
+			want: outcome{ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu"},
+		},
+		"NoneReported": {
+			reason:   "While none is reported, it is not known which nodes there are. Where there are none, it is.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{requests: {capacityRequest("u0", "team", 8, "u0")}, nodesOf("p"): {unreported("a"), unreported("b")}, nodesOf("q"): {}},
+			want: outcome{
+				ledger: "{}", version: "7", waiting: []string{"s0: the nodes are not known: pool p: none of them has been read yet"},
+				not: map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
 		},
 		"NodesOfBefore": {
 			reason:   "After an edit of its labels, a pool is observed with nodes that lack them.",
@@ -818,7 +845,7 @@ func TestSize(t *testing.T) {
 					t.Fatalf("%s With %d services %d have grants, and %d had them before", tc.reason, n, granted, kept)
 				}
 				ledger, kept = o.ledger, granted
-				full := o.not[Schedulable] == reasonFull
+				full := slices.ContainsFunc(rsp.GetConditions(), func(c *fnv1.Condition) bool { return c.GetType() == Schedulable && c.GetReason() == reasonFull })
 				t.Logf("with %d services, %d have grants, the ledger has %d bytes and the cluster %d, full: %t", n, kept, len(encoded), len(j)+len(xr), full)
 				if full && (kept == 0 || kept == n) {
 					t.Fatalf("%s %d of %d services have grants, and it says that it is full", tc.reason, kept, n)

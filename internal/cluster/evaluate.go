@@ -188,7 +188,7 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 		return nil
 	case !c.Status.UnreachableSince.IsZero():
 		return c.Status.UnreachableSince
-	case state.reach.Reason == remote.NotSynced:
+	case state.reach.Reason == remote.CannotBeRead:
 		return &metav1.Time{Time: now}
 	}
 	return nil
@@ -207,7 +207,11 @@ func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage
 func poolStatus(p *capacity.Pool) v1alpha1.PoolStatus {
 	st := v1alpha1.PoolStatus{Name: p.Name, NodeCount: count(p.NodeCount), NodeSelector: p.Labels, Capacity: p.Total.List(true)}
 	for _, n := range p.Classes() {
-		st.Free = append(st.Free, v1alpha1.FreeNodes{NodeCount: count(n.Count), Resources: n.Free.List(true)})
+		nodes := v1alpha1.FreeNodes{NodeCount: count(n.Count), Resources: n.Free.List(true)}
+		for _, t := range n.Taints {
+			nodes.Taints = append(nodes.Taints, v1alpha1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		}
+		st.Free = append(st.Free, nodes)
 	}
 	return st
 }
@@ -234,7 +238,7 @@ func isReachable(c *parsed, state *observedState) composite.Condition {
 	switch state.reach.Reason {
 	case "":
 		s.Status, s.Reason = composite.True, reasonReachable
-	case remote.NotSynced:
+	case remote.CannotBeRead:
 		s.Status, s.Message = composite.False, cannotRead("the namespace kube-system there", state.req.Observed(c.keys().Reachable()))
 	default:
 		s.Status = composite.Unknown
@@ -284,9 +288,9 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes have gone. Nothing new is reserved"}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes have gone or got taints. Nothing new is reserved"}
 	case len(p.ShortPools) > 0:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes have gone. Nothing new is reserved there: " + text.List(p.ShortPools)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes have gone or got taints. Nothing new is reserved there: " + text.List(p.ShortPools)}
 	}
 	var running, grows []string
 	for _, w := range p.Pending {
@@ -317,6 +321,9 @@ func entrypointResolved(c *parsed, state *observedState) composite.Condition {
 	return composite.Condition{Type: EntrypointResolved, Status: composite.True, Reason: reasonResolved}
 }
 
+// maxRefusedNames is how many namespaces the condition Schedulable names.
+const maxRefusedNames = 5
+
 func schedulable(p *ledgerPlan) composite.Condition {
 	switch {
 	case p.notSchedulable != "":
@@ -325,6 +332,8 @@ func schedulable(p *ledgerPlan) composite.Condition {
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonRequests, Message: "the capacity requests are not known"}
 	case p.Overcommitted:
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
+	case len(p.refused) > 0:
+		return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonFull, Message: "the ledger is full, and nothing new is reserved for those with more than their share of it: namespace " + text.Names(p.refused, maxRefusedNames)}
 	}
 	return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonSchedulable}
 }

@@ -211,8 +211,7 @@ func others(req incoming.Request, self string) []peer {
 	known := map[string]bool{self: true, "": true}
 	var all []peer
 	for _, o := range append(found, clusters...) {
-		p := peer{}
-		_ = peerView.Read(o, &p) // Fields of a wrong type count as absent.
+		p := peerView.In(o)
 		if known[p.Metadata.Name] {
 			continue
 		}

@@ -77,12 +77,12 @@ func readMark(req incoming.Request, r *observedState, c *parsed) mark {
 }
 
 // mark adds the Object that makes the mark.
-func (r *rendering) mark(own string) error {
+func (r *rendering) mark(own string) {
 	if own == "" {
-		return nil
+		return
 	}
 	m := named("v1", "ConfigMap", systemNamespace, markName)
 	m.Metadata.Labels = r.labels()
 	m.Data = map[string]string{markField: own}
-	return r.object(r.keys().ControlPlane(), m, remote.CreateOnly)
+	r.object(r.keys().ControlPlane(), m, remote.CreateOnly)
 }

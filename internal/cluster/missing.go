@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -52,7 +53,7 @@ var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjec
 // missing returns the services of a ledger whose requests are missing or lack something, and whose
 // Objects this call reads. Those that are missing for the longest come first. If there are more than
 // one call reads, the time of a service with workloads starts anew, so each has its turn.
-func missing(l *reservation.Ledger) (turn []reservation.ServiceID, takesTurns bool) {
+func missing(l *reservation.Ledger, now time.Time) (turn []reservation.ServiceID, takesTurns bool) {
 	var all []*reservation.Service
 	for i := range l.Services {
 		if s := &l.Services[i]; !s.MissingSince.IsZero() {
@@ -62,14 +63,28 @@ func missing(l *reservation.Ledger) (turn []reservation.ServiceID, takesTurns bo
 	slices.SortFunc(all, func(a, b *reservation.Service) int {
 		return cmp.Or(a.MissingSince.Compare(b.MissingSince), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	ofTenant := map[string]int{}
+	ofTenant, most := map[string]int{}, mostMissing(all, now)
 	for _, s := range all {
-		if len(turn) < maxMissing && ofTenant[s.Namespace] < maxMissingOfTenant {
+		if len(turn) < most && ofTenant[s.Namespace] < maxMissingOfTenant {
 			ofTenant[s.Namespace]++
 			turn = append(turn, s.ServiceID)
 		}
 	}
 	return turn, len(turn) < len(all)
+}
+
+// mostMissing returns how many of these services one call reads. A call that is too large for Crossplane to send changes nothing in the
+// ledger. So once nothing has changed for the grace time, calls read fewer with each minute, until one arrives. Services are in the order of
+// their times.
+func mostMissing(all []*reservation.Service, now time.Time) int {
+	most := maxMissing
+	if len(all) == 0 {
+		return most
+	}
+	for late := now.Sub(all[len(all)-1].MissingSince) - reservation.Grace; late >= time.Minute && most > 1; late -= time.Minute {
+		most /= 4
+	}
+	return most
 }
 
 // requireMissing requires the Objects of these services. A requirement for a
@@ -114,8 +129,8 @@ func existing(req incoming.Request, c *parsed, objects key.Objects) (exists, kno
 }
 
 // readMissing finds out which replicas of these services have workloads.
-func (r *observedState) readMissing(req incoming.Request, c *parsed) {
-	r.turn, r.takesTurns = missing(&r.ledger.Ledger)
+func (r *observedState) readMissing(req incoming.Request, c *parsed, now time.Time) {
+	r.turn, r.takesTurns = missing(&r.ledger.Ledger, now)
 	r.inUse = map[reservation.ServiceID]map[key.ReplicaID]bool{}
 	back := map[reservation.ServiceID]bool{}
 	for i := range r.requests {

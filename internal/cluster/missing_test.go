@@ -172,7 +172,7 @@ func ledgerOfMany(t *testing.T, all ...reservation.Service) string {
 	for i := range all {
 		all[i].Grants = []reservation.Grant{{Replicas: []key.ReplicaID{"w/0"}}}
 	}
-	compressed, _, err := reservation.EncodeLedger(&reservation.Ledger{Services: all})
+	compressed, _, err := reservation.Compress(&reservation.Ledger{Services: all})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestManyMissing(t *testing.T) {
 	const services, namespaces = 300, 20
 	ledger := reservation.Ledger{}
 	for i := range services {
-		s := missingService(fmt.Sprintf("team-%d", i%namespaces), fmt.Sprintf("s%d", i), time.Hour)
+		s := missingService(fmt.Sprintf("team-%d", i%namespaces), fmt.Sprintf("s%d", i), reservation.Grace)
 		s.Grants = []reservation.Grant{{Replicas: []key.ReplicaID{"w/0"}}}
 		ledger.Services = append(ledger.Services, s)
 	}
@@ -267,7 +267,7 @@ func TestManyMissing(t *testing.T) {
 	}
 	looked := map[reservation.ServiceID]bool{}
 	for call := range 30 {
-		turn, takesTurns := missing(&ledger)
+		turn, takesTurns := missing(&ledger, noon.Add(time.Duration(call)*time.Second))
 		if len(turn) > maxMissing {
 			t.Fatalf("call %d looks at %d services", call, len(turn))
 		}
@@ -283,5 +283,19 @@ func TestManyMissing(t *testing.T) {
 	}
 	if len(looked) != services || len(ledger.Services) != want {
 		t.Errorf("%d of %d were looked at, and %d of %d keep their grants", len(looked), services, len(ledger.Services), want)
+	}
+}
+
+// TestMissingIsTooMuch proves that a call reads fewer services while nothing arrives in the ledger: it may have been too large to be sent.
+func TestMissingIsTooMuch(t *testing.T) {
+	for after, want := range map[time.Duration]int{0: maxMissing, reservation.Grace + 59*time.Second: maxMissing, reservation.Grace + time.Minute: maxMissing / 4, reservation.Grace + 2*time.Minute: maxMissing / 16, time.Hour: 1} {
+		ledger := reservation.Ledger{}
+		for i := range 100 {
+			ledger.Services = append(ledger.Services, missingService(fmt.Sprintf("team-%d", i), "s", after+time.Duration(i%10)*time.Hour))
+		}
+		turn, takesTurns := missing(&ledger, noon)
+		if len(turn) != want || !takesTurns {
+			t.Errorf("after %s a call reads %d services, want %d", after, len(turn), want)
+		}
 	}
 }

@@ -27,11 +27,8 @@ const requests = "capacity-requests"
 // tenants is the name of the requirement for the namespaces whose services may use a cluster.
 const tenants = "tenants"
 
-// ledgerName is the name of a cluster's ledger.
+// ledgerName is the name of a cluster's ledger, and of its ClusterUsage.
 func ledgerName(cluster string) string { return "inferencecluster-" + cluster }
-
-// usageName is the name of the ClusterUsage of a cluster.
-func usageName(cluster string) string { return "inferencecluster-" + cluster }
 
 // maxName is the longest name. A label takes 63 characters, and provider-kubernetes appends
 // a '-' and 7 digits to the name of a collection.

@@ -3,6 +3,8 @@ package cluster
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 )
 
@@ -14,7 +16,8 @@ type node struct {
 		DeletionTimestamp string            `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
-		Unschedulable bool `json:"unschedulable"`
+		Unschedulable bool             `json:"unschedulable"`
+		Taints        []v1alpha1.Taint `json:"taints"`
 	} `json:"spec"`
 	Status struct {
 		Allocatable corev1.ResourceList `json:"allocatable"`
@@ -27,14 +30,9 @@ type node struct {
 
 var nodeView = incoming.NewView[node]()
 
-// in tells whether the node has all labels of a pool.
-func (n *node) in(labels map[string]string) bool {
-	for k, v := range labels {
-		if has, ok := n.Metadata.Labels[k]; !ok || has != v {
-			return false
-		}
-	}
-	return true
+// class returns the class of the node alone.
+func (n *node) class() capacity.NodeClass {
+	return capacity.NodeClass{Count: 1, Free: capacity.NodeResources(n.Status.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(n.Spec.Taints), n.Status.Allocatable)}
 }
 
 // takesPods tells whether a scheduler assigns pods to the node.

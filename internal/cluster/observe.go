@@ -8,6 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -71,7 +74,7 @@ type ledger struct {
 
 // observe reads a request. A ledger that cannot be read is an error: a new one would lose all
 // reservations.
-func observe(req incoming.Request, c *parsed) (*observedState, error) {
+func observe(req incoming.Request, c *parsed, now time.Time) (*observedState, error) {
 	r := &observedState{req: req}
 	var err error
 	if r.ledger, err = readLedger(req, c); err != nil {
@@ -80,9 +83,9 @@ func observe(req incoming.Request, c *parsed) (*observedState, error) {
 	_, r.reach = r.unwrap(c.keys().Reachable())
 	r.readIdentity(req, c)
 	r.readRequests(req)
-	r.readMissing(req, c)
+	r.readMissing(req, c, now)
 	if c.Spec.LocalQueue() != "" {
-		r.requests = uncounted(c.Name, r.requests)
+		dropPods(c.Name, r.requests)
 	}
 	r.markNotAllowed(req, c)
 	r.readPools(req, c)
@@ -99,11 +102,13 @@ func (r *observedState) unwrap(k key.Key) (incoming.Object, remote.State) {
 	return remote.Unwrap(observed)
 }
 
-// Fields of the ledger and of capacity requests, which are ConfigMaps.
+// Fields of the ledger, of capacity requests and of Objects.
 var (
 	resourceVersion = incoming.NewPath("metadata", "resourceVersion")
 	ledgerData      = incoming.NewPath("binaryData", reservation.LedgerKey)
 	requestData     = incoming.NewPath("data", reservation.RequestKey)
+	// nameOfManifest is set before provider-kubernetes reports anything.
+	nameOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "name")
 )
 
 func readLedger(req incoming.Request, c *parsed) (ledger, error) {
@@ -249,7 +254,7 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	for i := range c.Spec.Pools {
 		p := &c.Spec.Pools[i]
 		if p.NodeCount != nil {
-			each := []capacity.NodeClass{{Count: int64(*p.NodeCount), Free: capacity.ResourcesOf(p.Allocatable)}}
+			each := []capacity.NodeClass{{Count: int64(*p.NodeCount), Free: capacity.ResourcesOf(p.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(p.Taints), p.Allocatable)}}
 			r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, each))
 			continue
 		}
@@ -263,7 +268,8 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 }
 
 // readNodes returns the nodes of a pool that take pods, or why they are not known. After an edit of its
-// nodeSelector, the collection may still have nodes without these labels.
+// nodeSelector, the collection may still have nodes without these labels. A node that joins is not reported
+// for a moment. It does not count then, and the others do.
 func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha1.Pool, taken map[string]bool) ([]capacity.NodeClass, string) {
 	collection := req.Observed(c.keys().Nodes(pool.Name))
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
@@ -278,17 +284,24 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha
 		return nil, "they have not been read yet"
 	}
 	var found []capacity.NodeClass
+	selector := labels.SelectorFromSet(pool.NodeSelector)
+	reported := len(members) == 0
 	for _, m := range members {
 		obj, state := remote.Unwrap(m)
 		if state.Reason == remote.NotCreated {
-			return nil, "not all of them have been read yet"
+			taken[nameOfManifest.Text(m)] = true // A later pool may have read the node already.
+			continue
 		}
+		reported = true
 		n := node{}
-		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !n.in(pool.NodeSelector) || !n.takesPods() {
+		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !selector.Matches(labels.Set(n.Metadata.Labels)) || !n.takesPods() {
 			continue
 		}
 		taken[n.Metadata.Name] = true
-		found = append(found, capacity.NodeClass{Count: 1, Free: capacity.NodeResources(n.Status.Allocatable)})
+		found = append(found, n.class())
+	}
+	if !reported {
+		return nil, "none of them has been read yet"
 	}
 	return found, ""
 }
@@ -310,8 +323,8 @@ type addressed struct {
 var gatewayView = incoming.NewView[addressed]()
 
 // readEntrypoint finds where requests reach the cluster. It prefers an IP address to a DNS name,
-// because every gateway can send requests to it. The last known address and its port are kept while the
-// Gateway cannot be read. After an edit, the Object may still have the former Gateway.
+// because every gateway can send requests to it. Of several it is the one that is known, as long as the
+// Gateway has it. The last known address and its port are kept while the Gateway cannot be read. After an edit, the Object may still have the former Gateway.
 func (r *observedState) readEntrypoint(c *parsed) {
 	e := c.Spec.Entrypoint
 	if e == nil {
@@ -322,18 +335,23 @@ func (r *observedState) readEntrypoint(c *parsed) {
 		return
 	}
 	gateway, state := r.unwrap(c.keys().Gateway())
-	g := addressed{}
-	_ = gatewayView.Read(gateway, &g) // What cannot be decoded is no address.
+	g := gatewayView.In(gateway) // What cannot be decoded is no address.
 	if ref := e.GatewayRef; g.Metadata.Name != ref.Name || g.Metadata.Namespace != ref.Namespace {
 		if g = (addressed{}); state.Readable() {
 			state = remote.State{Reason: remote.NotCreated, Message: "it has not been read yet"}
 		}
 	}
+	var ips []*v1alpha1.EntrypointStatus
 	for _, a := range g.Status.Addresses {
 		if v1alpha1.UnusableAddress(a.Value) == "" {
-			r.entrypoint = v1alpha1.IPEntrypoint(a.Value, *e.Port)
-			return
+			ips = append(ips, v1alpha1.IPEntrypoint(a.Value, *e.Port))
 		}
+	}
+	if len(ips) > 0 {
+		r.entrypoint = ips[max(0, slices.IndexFunc(ips, func(ip *v1alpha1.EntrypointStatus) bool {
+			return c.Status.Entrypoint != nil && ip.Address == c.Status.Entrypoint.Address
+		}))]
+		return
 	}
 	for _, a := range g.Status.Addresses {
 		if a.Type == v1alpha1.AddressTypeHostname && v1alpha1.UnusableHostname(a.Value) == "" {
@@ -342,7 +360,7 @@ func (r *observedState) readEntrypoint(c *parsed) {
 		}
 	}
 	r.noAddress = cmp.Or(state.Message, "it has no address that other machines reach")
-	if state.Reason == remote.NotSynced {
+	if state.Reason == remote.CannotBeRead {
 		r.noAddress = cannotRead("it", r.req.Observed(c.keys().Gateway()))
 	}
 	if known := c.Status.Entrypoint; !state.Readable() && known != nil {

@@ -68,8 +68,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	errs = append(errs, unread...)
 	errs = append(errs, composite.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
 	// Fields of the former status that cannot be read count as absent.
-	before := former{}
-	_ = formerView.Read(req.Composite(), &before)
+	before := formerView.In(req.Composite())
 	c.Status = before.Status
 	c.Status.Conditions = nil
 	return c, errs

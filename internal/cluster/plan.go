@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,8 @@ type ledgerPlan struct {
 	// notSchedulable and message are why nothing new is reserved, as the reason and the
 	// message of a condition. Both are empty where capacity is reserved.
 	notSchedulable, message string
+	// refused are the namespaces that get nothing new, because the ledger is full and they have more than their share of it.
+	refused []string
 	// namespaces are those that services need in the cluster.
 	namespaces []string
 	// next is when the next call tells services what this one has granted, or goes on to look for
@@ -50,9 +53,11 @@ const (
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
 	maxStatus = 900 << 10
-	// maxPending is the most pending requests in the status, and in the answers. They take some
-	// 300 KiB.
+	// maxPending is the most pending requests in the status. They take some 300 KiB.
 	maxPending = 1000
+	// maxRefused is the most bytes of the names, UIDs and messages of pending requests in one part of the answers,
+	// which takes some 700 services. Crossplane takes 4 MiB of all that a cluster is composed of.
+	maxRefused = 48 << 10
 )
 
 // Reasons why a cluster reserves nothing new, besides those that placements of services also
@@ -78,11 +83,19 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	if err := p.write(); err != nil {
 		return p, err
 	}
+	if p.full() != "" {
+		// What one tenant requests stops nobody else.
+		in.Requests = p.refuseHeavy(in.Requests)
+		p.Result = reservation.Reserve(in)
+		if err := p.write(); err != nil {
+			return p, err
+		}
+	}
 	if full := p.full(); full != "" {
 		if p.notSchedulable == "" {
 			p.notSchedulable, p.message = reasonFull, full
 		}
-		in.Full, in.NotSchedulable = true, p.message
+		in.Full, in.NotSchedulable, p.refused = true, p.message, nil
 		p.Result = reservation.Reserve(in)
 		if err := p.write(); err != nil {
 			return p, err
@@ -102,7 +115,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 }
 
 func (p *ledgerPlan) write() (err error) {
-	p.ledger, p.plain, err = reservation.EncodeLedger(&p.Ledger)
+	p.ledger, p.plain, err = reservation.Compress(&p.Ledger)
 	return err
 }
 
@@ -118,6 +131,55 @@ func (p *ledgerPlan) full() string {
 		return fmt.Sprintf("the ledger would have %d bytes before it is compressed, and the limit is %d", p.plain, reservation.MaxPlain)
 	}
 	return ""
+}
+
+// refuseHeavy refuses the requests of the namespaces that would have more than their share of a ledger that is too large.
+func (p *ledgerPlan) refuseHeavy(requests []reservation.CapacityRequest) []reservation.CapacityRequest {
+	services := map[string][]reservation.Service{}
+	for _, s := range p.Services {
+		services[s.Namespace] = append(services[s.Namespace], s)
+	}
+	sizes := make(map[string]int, len(services))
+	limit, plain := base64.StdEncoding.DecodedLen(maxLedger), p.encoded() <= maxLedger
+	if plain {
+		limit = reservation.MaxPlain
+	}
+	for namespace, of := range services {
+		compressed, n, err := reservation.Compress(of)
+		if err != nil {
+			return requests // It was compressed before, as a part of the ledger.
+		}
+		if sizes[namespace] = len(compressed); plain {
+			sizes[namespace] = n
+		}
+	}
+	share := shareOf(limit, slices.Sorted(maps.Values(sizes)))
+	for _, namespace := range slices.Sorted(maps.Keys(sizes)) {
+		if sizes[namespace] > share {
+			p.refused = append(p.refused, namespace)
+		}
+	}
+	requests = slices.Clone(requests)
+	for i := range requests {
+		if r := &requests[i]; r.NotAllowed == "" && sizes[r.Namespace] > share {
+			r.NotAllowed = messageHeavy
+		}
+	}
+	return requests
+}
+
+const messageHeavy = "the ledger is full, and its namespace has more than its share of it"
+
+// shareOf returns how much each of those may have that want more than that, so that all together stay within a limit. Sizes are sorted.
+func shareOf(limit int, sizes []int) int {
+	for i, n := range sizes {
+		share := limit / (len(sizes) - i)
+		if n > share {
+			return share
+		}
+		limit -= n
+	}
+	return math.MaxInt
 }
 
 // writable tells whether the next call can read the ledger. Requests can make it larger although it takes no grants: if each

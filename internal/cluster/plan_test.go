@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -20,10 +21,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// planned is what the tests of a plan compare. next tells that the next call follows soon.
+// planned is what the tests of a plan compare. next tells that the next call follows soon. refused are the namespaces that get nothing new.
 type planned struct {
 	ledger, reason string
 	next           bool
+	refused        int
 }
 
 func plan(tb testing.TB, c *parsed, state *observedState, now time.Time) (planned, *ledgerPlan) {
@@ -37,7 +39,7 @@ func plan(tb testing.TB, c *parsed, state *observedState, now time.Time) (planne
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return planned{string(text), p.notSchedulable, !p.next.IsZero()}, p
+	return planned{string(text), p.notSchedulable, !p.next.IsZero(), len(p.refused)}, p
 }
 
 // observedWith returns a cluster that has a ledger and can be read, and no requests.
@@ -48,7 +50,7 @@ func observedWith(t *testing.T, ledger string) (*parsed, *observedState) {
 	if errs != nil {
 		t.Fatal(errs)
 	}
-	state, err := observe(req, c)
+	state, err := observe(req, c, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +133,11 @@ func TestFull(t *testing.T) {
 		others []reservation.CapacityRequest
 		want   planned
 	}{
-		"Runs":       {reason: "What runs keeps its grant.", gpus: 8, others: manyNames(false), want: planned{ledger: runs, reason: reasonFull}},
-		"RunsAll":    {reason: "What others claim to run is not granted either.", gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: reasonFull}},
-		"RunsLess":   {reason: "What runs with less has a smaller grant.", gpus: 4, others: manyNames(false), want: planned{ledger: strings.Replace(runs, "8000", "4000", 1), reason: reasonFull}},
-		"RunsOnHold": {reason: "So it is on hold, which stays the reason.", policy: v1alpha1.StopHold, gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: scheduling.ReasonOnHold}},
-		"Repeated":   {reason: "A call reads a limited number of bytes, however few these are when compressed.", gpus: 8, others: longNames(), want: planned{ledger: runs, reason: reasonFull}},
+		"Runs":       {reason: "What runs keeps its grant.", gpus: 8, others: manyNames(false), want: planned{ledger: runs, refused: 1700}},
+		"RunsAll":    {reason: "What others claim to run is not granted either.", gpus: 8, others: manyNames(true), want: planned{ledger: runs, refused: 1700}},
+		"RunsLess":   {reason: "What runs with less has a smaller grant.", gpus: 4, others: manyNames(false), want: planned{ledger: strings.Replace(runs, "8000", "4000", 1), refused: 1700}},
+		"RunsOnHold": {reason: "So it is on hold, which stays the reason.", policy: v1alpha1.StopHold, gpus: 8, others: manyNames(true), want: planned{ledger: runs, reason: scheduling.ReasonOnHold, refused: 1700}},
+		"Repeated":   {reason: "A call reads a limited number of bytes, however few these are when compressed.", gpus: 8, others: longNames(), want: planned{ledger: runs, refused: 1}},
 		"NobodyElse": {reason: "The ledger is not full.", gpus: 8, want: planned{ledger: runs}},
 	}
 	for name, tc := range cases {
@@ -158,6 +160,42 @@ func TestFull(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHeavy proves that a tenant who fills the ledger stops nobody else.
+func TestHeavy(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	letters := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte('a' + random.IntN(26))
+		}
+		return string(b)
+	}
+	c, state := observedWith(t, runs)
+	state.free.Pools = append(state.free.Pools, capacity.NewPool("more", nil, []capacity.NodeClass{{Count: 9, Free: capacity.Resources{"nvidia.com/gpu": 8000, "cpu": 64000}}}))
+	for i := range 4 {
+		id := reservation.ServiceID{Namespace: "heavy", Name: "s-" + strconv.Itoa(i), UID: "h-" + strconv.Itoa(i)}
+		shapes := make([]capacity.PodRequirements, 14)
+		for j := range shapes {
+			shapes[j].Requests = capacity.Resources{"cpu": 1}
+			for range reservation.MaxTolerations {
+				shapes[j].Tolerations = append(shapes[j].Tolerations, corev1.Toleration{Key: letters(300), Value: letters(63)})
+			}
+		}
+		state.requests = append(state.requests, asking(id, false, shapes))
+	}
+	young := asking(reservation.ServiceID{Namespace: "team", Name: "young", UID: "y"}, false, []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 1000}}})
+	young.Created = "2026-03-01T11:59:00Z"
+	state.requests = append(state.requests, young)
+	got, p := plan(t, c, state, noon)
+	granted := map[string]bool{}
+	for _, s := range p.Services {
+		granted[s.UID] = true
+	}
+	if diff := cmp.Diff([]string{"heavy"}, p.refused); diff != "" || got.reason != "" || !granted["y"] {
+		t.Errorf("%q, and %v have grants. Refused: -want, +got:\n%s", got.reason, granted, diff)
 	}
 }
 
@@ -203,7 +241,7 @@ func TestSplit(t *testing.T) {
 				state.requests = append(state.requests, r)
 			}
 			var err error
-			if state.ledger.compressed, _, err = reservation.EncodeLedger(&state.ledger.Ledger); err != nil {
+			if state.ledger.compressed, _, err = reservation.Compress(&state.ledger.Ledger); err != nil {
 				t.Fatal(err)
 			}
 			_, p := plan(t, c, state, noon)

@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,31 +19,19 @@ import (
 )
 
 // profile adds the profile of the cluster, and the estimates.
-func (r *rendering) profile(state *observedState, p *ledgerPlan) error {
+func (r *rendering) profile(state *observedState, p *ledgerPlan) {
 	data, err := profile.Data(profiled(r.parsed, state, p))
-	if err != nil {
-		return err
-	}
-	estimates, err := profile.EstimatesData(estimated(state, p))
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		r.addConfigMap(key.Profile, profile.Name(r.Name), profile.Label, data),
-		r.addConfigMap(key.Estimates, profile.EstimatesName(r.Name), profile.EstimatesLabel, estimates),
-	)
+	estimates, unencoded := profile.EstimatesData(estimated(state, p))
+	r.err = errors.Join(r.err, err, unencoded)
+	r.addConfigMap(key.Profile, profile.Name(r.Name), profile.Label, data)
+	r.addConfigMap(key.Estimates, profile.EstimatesName(r.Name), profile.EstimatesLabel, estimates)
 }
 
 // addConfigMap adds a ConfigMap that services find by a label.
-func (r *rendering) addConfigMap(k key.Key, name, label string, data map[string]string) error {
+func (r *rendering) addConfigMap(k key.Key, name, label string, data map[string]string) {
 	labels := r.labels()
 	labels[label] = profile.LabelValue
-	o, err := kube.Encode(corev1.ConfigMap(name, r.input.Namespace).WithLabels(labels).WithData(data))
-	if err != nil {
-		return fmt.Errorf("cannot render ConfigMap %s: %w", name, err)
-	}
-	r.add(k, o)
-	return nil
+	r.add(kube.Render(k, corev1.ConfigMap(name, r.input.Namespace).WithLabels(labels).WithData(data)))
 }
 
 // profiled returns the cluster as services read it. All that changes whenever a service does is left
@@ -80,38 +68,54 @@ func profiled(c *parsed, state *observedState, p *ledgerPlan) *v1alpha1.Inferenc
 	return all
 }
 
-// estimated returns the pools with what is about free in them, and the estimates by the names of the pools.
+// estimated returns the pools with what is about free in them, and the estimates by the names of the pools
+// and the taints of their nodes.
 func estimated(state *observedState, p *ledgerPlan) ([]v1alpha1.PoolStatus, map[string]capacity.Estimate) {
 	var pools []v1alpha1.PoolStatus
 	before, estimates := profile.Estimates(state.req.Observed(key.Estimates)), map[string]capacity.Estimate{}
 	for i := range p.Free.Pools {
 		pool := &p.Free.Pools[i]
-		was, known := before[pool.Name]
+		about := capacity.Pool{Name: pool.Name, Labels: pool.Labels}
 		if state.unread[pool.Name] {
-			pools = append(pools, poolStatus(&capacity.Pool{Name: pool.Name, Labels: pool.Labels}))
-			if known {
-				estimates[pool.Name] = was
+			for name, was := range before {
+				if of, _, _ := strings.Cut(name, " "); of == pool.Name {
+					estimates[name] = was
+				}
 			}
-			continue
+		} else {
+			about.Free = steady(pool, before, estimates)
 		}
-		e := pool.Estimate()
-		if known {
-			e = e.Steady(was, pool.Empty())
-		}
-		estimates[pool.Name] = e
-		pools = append(pools, poolStatus(&capacity.Pool{Name: pool.Name, Labels: pool.Labels, Free: e.Nodes(pool.Node())}))
+		pools = append(pools, poolStatus(&about))
 	}
 	return pools, estimates
+}
+
+// steady returns what is about free in a pool, and adds the estimates that say so.
+func steady(pool *capacity.Pool, before, estimates map[string]capacity.Estimate) []capacity.NodeClass {
+	var free []capacity.NodeClass
+	for _, part := range pool.ByTaints() {
+		e := part.Estimate()
+		if was, known := before[part.Name]; known {
+			e = e.Steady(was, part.Empty())
+		}
+		if part.Name != pool.Name && e == (capacity.Estimate{}) {
+			continue // Nodes that are full, and get a taint, change nothing for anybody.
+		}
+		estimates[part.Name] = e
+		if len(part.Free) > 0 {
+			free = append(free, e.Nodes(part.Node(), part.Free[0].Taints)...)
+		}
+	}
+	return free
 }
 
 // answers adds the answers to services. They are those of the ledger as it was read, and not as
 // it will be: what the API server then refuses to write was granted to nobody. The
 // resourceVersion keeps an older answer from being written over a newer one.
-func (r *rendering) answers(state *observedState, p *ledgerPlan) error {
-	// The others have not been answered, as far as they know. After a minute they ask other clusters.
+func (r *rendering) answers(state *observedState, p *ledgerPlan) {
 	// A service that got something now is told both with the next call: a refusal alone would send
 	// it to other clusters at once.
-	refused := slices.DeleteFunc(slices.Clone(p.Pending[:min(len(p.Pending), maxPending)]), func(w reservation.Pending) bool { return w.Got })
+	refused := slices.DeleteFunc(slices.Clone(p.Pending), func(w reservation.Pending) bool { return w.Got })
 	all := profile.Answers{Pending: pending(refused)}
 	for i := range state.ledger.Services {
 		all.Reservations = append(all.Reservations, reservationOf(&state.ledger.Services[i]))
@@ -121,25 +125,36 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) error {
 		if part == nil {
 			continue
 		}
+		part.Pending = atMost(part.Pending, maxRefused)
 		encoded, err := part.Encode()
-		if err != nil {
-			return err
-		}
+		r.err = errors.Join(r.err, err)
 		m := corev1.ConfigMap(profile.PartName(r.Name, i), r.input.Namespace).WithLabels(r.labels()).WithBinaryData(map[string][]byte{profile.AnswersKey: encoded})
 		if observed := state.req.Observed(k); observed.Exists() {
 			m = m.WithResourceVersion(resourceVersion.Text(observed))
 		}
-		o, err := kube.Encode(m)
-		if err != nil {
-			return fmt.Errorf("cannot render %s: %w", k, err)
-		}
-		r.add(k, o)
+		r.add(kube.Render(k, m))
 	}
-	return nil
+}
+
+// atMost returns the first of some pending requests, whose texts have some bytes together. Equal messages count once, because they
+// compress. Those beyond get no answer. After a minute their services ask other clusters.
+func atMost(all []v1alpha1.PendingRequest, bytes int) []v1alpha1.PendingRequest {
+	messages := map[string]bool{}
+	for i := range all {
+		p := &all[i]
+		if bytes -= len(p.UID) + len(p.Namespace) + len(p.Name); !messages[p.Message] {
+			bytes -= len(p.Message)
+			messages[p.Message] = true
+		}
+		if bytes < 0 {
+			return all[:i]
+		}
+	}
+	return all
 }
 
 // kept adds the profile, the estimates and the answers as they are, while the capacity requests are not known.
-func (r *rendering) kept(state *observedState) error {
+func (r *rendering) kept(state *observedState) {
 	keys := []key.Key{key.Profile, key.Estimates}
 	for i := range profile.Parts {
 		keys = append(keys, key.Answers(i))
@@ -149,25 +164,20 @@ func (r *rendering) kept(state *observedState) error {
 		if !observed.Exists() {
 			continue
 		}
-		o, err := kube.Encode(map[string]any{
+		o, err := kube.Render(k, map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"name": observed.Name(), "namespace": observed.Namespace(), "labels": labelsOf.In(observed)},
 			"data":     profile.Texts(observed), "binaryData": profile.Binary(observed),
 		})
-		if err != nil {
-			return fmt.Errorf("cannot render %s: %w", k, err)
-		}
-		r.objects = append(r.objects, kube.Object{Key: k, Resource: o})
+		r.objects, r.err = append(r.objects, o), errors.Join(r.err, err)
 	}
-	return nil
 }
 
 var labelsOf = incoming.NewPath("metadata", "labels")
 
 // told tells whether services can read that the cluster has its UID.
 func told(req incoming.Request, clusterUID string) bool {
-	p := peer{}
-	_ = peerView.Read(profile.Cluster(req.Observed(key.Profile)), &p) // Fields of a wrong type count as absent.
+	p := peerView.In(profile.Cluster(req.Observed(key.Profile)))
 	return p.Status.ClusterUID == clusterUID
 }
 

@@ -79,6 +79,24 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestManyWait proves that each of many services that wait gets an answer, although the status has only the first ones.
+func TestManyWait(t *testing.T) {
+	const services = maxPending + 500
+	var all []string
+	for i := range services {
+		uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+		all = append(all, capacityRequest(uid, "team", 9, uid))
+	}
+	rsp := run(t, request(t, typedIn, map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": reached}, map[string][]string{requests: all}))
+	if got := len(answered(t, rsp)); got != services {
+		t.Errorf("%d of %d services got an answer", got, services)
+	}
+	status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
+	if got := len(kube.Lookup(status, "pending").GetListValue().GetValues()); got != maxPending {
+		t.Errorf("the status has %d of them, want %d", got, maxPending)
+	}
+}
+
 // TestProfile shows what all services read of a cluster, and that it stays while services come and
 // go.
 func TestProfile(t *testing.T) {
@@ -151,8 +169,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestUnknownPool shows that services still read a pool whose nodes are not known for a moment, as when a
-// node joins it. What is reserved there would start on any node otherwise, or be requested elsewhere.
+// TestUnknownPool shows that services still read a pool whose nodes are not known for a moment, as when it
+// is new. What is reserved there would start on any node otherwise, or be requested elsewhere.
 func TestUnknownPool(t *testing.T) {
 	observed := map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection}
 	observed[keyEstimates] = `{apiVersion: v1, kind: ConfigMap, metadata: {name: e}, data: {estimates: '{"p":[1,2,4,8]}'}}`

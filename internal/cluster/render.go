@@ -1,9 +1,8 @@
 package cluster
 
 import (
-	"fmt"
+	"errors"
 
-	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/crossplane/crossplane/apis/v2/protection/v1beta1"
@@ -41,77 +40,59 @@ type rendering struct {
 	*parsed
 
 	objects []kube.Object
+	// err has all errors. With one, the objects do not count.
+	err error
 }
 
 // render returns what a cluster composes: its ledger, what services read, the Objects that observe
 // it, and those of the namespaces that services need there.
 func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, error) {
 	r := &rendering{parsed: c}
-	if err := r.configMaps(state, p); err != nil {
-		return nil, err
-	}
+	r.configMaps(state, p)
 	// Every cluster has this namespace.
-	if err := r.object(r.keys().Reachable(), named("v1", "Namespace", "", systemNamespace), remote.Watch); err != nil {
-		return nil, err
-	}
-	if err := r.mark(state.identity.mark.own); err != nil {
-		return nil, err
-	}
+	r.object(r.keys().Reachable(), named("v1", "Namespace", "", systemNamespace), remote.Watch)
+	r.mark(state.identity.mark.own)
 	if e := c.Spec.Entrypoint; e != nil && e.GatewayRef != nil {
-		if err := r.object(r.keys().Gateway(), named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe); err != nil {
-			return nil, err
-		}
+		r.object(r.keys().Gateway(), named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe)
 	}
-	if err := r.pools(); err != nil {
-		return nil, err
-	}
-	if err := r.usage(p); err != nil {
-		return nil, err
-	}
+	r.pools()
+	r.usage(p)
 	for _, n := range r.namespaces(state, p) {
 		m, policy := r.namespace(state, n)
-		if err := r.object(r.keys().Namespace(n), m, policy); err != nil {
-			return nil, err
-		}
+		r.object(r.keys().Namespace(n), m, policy)
 	}
-	return r.objects, nil
+	return r.objects, r.err
 }
 
 func (r *rendering) labels() map[string]string { return map[string]string{LabelCluster: r.Name} }
 
-func (r *rendering) add(k key.Key, o *structpb.Struct) {
-	r.objects = append(r.objects, kube.Object{Key: k, Resource: composite.Decorate(o, r.input.Labels, r.input.Annotations)})
+// add adds an object, with the platform team's labels and annotations.
+func (r *rendering) add(o kube.Object, err error) {
+	o.Resource = composite.Decorate(o.Resource, r.input.Labels, r.input.Annotations)
+	r.objects, r.err = append(r.objects, o), errors.Join(r.err, err)
 }
 
 // configMaps adds the ledger, and what services read.
-func (r *rendering) configMaps(state *observedState, p *ledgerPlan) error {
-	if err := r.ledger(state, p); err != nil {
-		return err
-	}
+func (r *rendering) configMaps(state *observedState, p *ledgerPlan) {
+	r.ledger(state, p)
 	if p.unchanged {
-		return r.kept(state)
+		r.kept(state)
+		return
 	}
-	if err := r.profile(state, p); err != nil {
-		return err
-	}
-	return r.answers(state, p)
+	r.profile(state, p)
+	r.answers(state, p)
 }
 
 // ledger adds the ledger. The resourceVersion lets the API server refuse it if the ledger
 // has changed since it was read.
-func (r *rendering) ledger(state *observedState, p *ledgerPlan) error {
+func (r *rendering) ledger(state *observedState, p *ledgerPlan) {
 	m := corev1.ConfigMap(ledgerName(r.Name), r.input.Namespace).
 		WithLabels(r.labels()).
 		WithBinaryData(map[string][]byte{reservation.LedgerKey: p.ledger})
 	if state.ledger.exists {
 		m = m.WithResourceVersion(state.ledger.resourceVersion)
 	}
-	o, err := kube.Encode(m)
-	if err != nil {
-		return fmt.Errorf("cannot render the ledger: %w", err)
-	}
-	r.add(key.Ledger, o)
-	return nil
+	r.add(kube.Render(key.Ledger, m))
 }
 
 // A usage is a ClusterUsage, without the status that its own type always writes.
@@ -129,13 +110,13 @@ type usage struct {
 // left. That includes an abandoned cluster: services give up their Objects there only while
 // they read that it is abandoned. Without the InferenceCluster they would keep the Objects,
 // and a deleted service would wait for them forever.
-func (r *rendering) usage(p *ledgerPlan) error {
+func (r *rendering) usage(p *ledgerPlan) {
 	if len(p.Services) == 0 {
-		return nil
+		return
 	}
 	reason := "capacity of this cluster is reserved for services: set its stopPolicy to Drain, or to Abandon, so that they leave, and delete it when status.serviceCount is 0"
 	u := usage{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.ClusterUsageKind}
-	u.Metadata.Name, u.Metadata.Labels = usageName(r.Name), r.labels()
+	u.Metadata.Name, u.Metadata.Labels = ledgerName(r.Name), r.labels()
 	u.Spec = v1beta1.ClusterUsageSpec{
 		Of: v1beta1.Resource{
 			APIVersion:  v1alpha1.APIVersion,
@@ -144,38 +125,23 @@ func (r *rendering) usage(p *ledgerPlan) error {
 		},
 		Reason: &reason,
 	}
-	o, err := kube.Encode(u)
-	if err != nil {
-		return fmt.Errorf("cannot render the usage: %w", err)
-	}
-	r.add(key.Usage, o)
-	return nil
+	r.add(kube.Render(key.Usage, u))
 }
 
-func (r *rendering) object(k key.Key, m *manifest, policy remote.ManagementPolicy) error {
-	o, err := r.builder.Object(r.name(k), r.labels(), m, policy)
-	if err != nil {
-		return fmt.Errorf("cannot render %s: %w", k, err)
-	}
-	r.add(k, o)
-	return nil
+func (r *rendering) object(k key.Key, m *manifest, policy remote.ManagementPolicy) {
+	r.add(r.builder.Object(k, r.name(k), r.labels(), m, policy))
 }
 
 // pools adds a collection for the nodes of each pool that observes them.
-func (r *rendering) pools() error {
+func (r *rendering) pools() {
 	for i := range r.Spec.Pools {
 		p := &r.Spec.Pools[i]
 		if p.NodeCount != nil {
 			continue
 		}
 		k := r.keys().Nodes(p.Name)
-		o, err := r.builder.Nodes(r.name(k), r.labels(), p.NodeSelector)
-		if err != nil {
-			return fmt.Errorf("cannot render %s: %w", k, err)
-		}
-		r.add(k, o)
+		r.add(r.builder.Nodes(k, r.name(k), r.labels(), p.NodeSelector))
 	}
-	return nil
 }
 
 // namespaces returns the namespaces that services need. While the capacity requests are not

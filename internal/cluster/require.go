@@ -10,9 +10,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
-// require asks Crossplane for the capacity requests, the observed nodes, the namespaces whose
-// labels decide whether they are allowed, a ledger that is not observed yet, the profiles of all
-// InferenceClusters, and what identifies the control plane.
+// require asks Crossplane for the capacity requests, the observed nodes, and the namespaces whose
+// labels decide whether they are allowed. It also asks for a ledger that is not observed yet, the
+// profiles of all InferenceClusters, and what identifies the control plane.
 //
 // The requirements depend on the XR and the observed resources only. Both stay the same in
 // all calls of a reconcile, and Crossplane calls until the requirements no longer change.

@@ -3,6 +3,9 @@ package composite
 import (
 	"strings"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -19,9 +22,8 @@ func Available(definitions []incoming.Object, apiVersion string) bool {
 	if len(definitions) == 0 {
 		return false
 	}
-	crd := definition{}
-	_ = definitionView.Read(definitions[0], &crd) // Fields of the wrong type are as good as absent.
-	return definitions[0].DeletionTimestamp() == "" && crd.established() && crd.serves(apiVersion)
+	crd := definitionView.In(definitions[0])
+	return definitions[0].DeletionTimestamp() == "" && apimeta.IsStatusConditionTrue(crd.Status.Conditions, "Established") && crd.serves(apiVersion)
 }
 
 // A definition is the part of a CustomResourceDefinition that is read.
@@ -33,24 +35,11 @@ type definition struct {
 		} `json:"versions"`
 	} `json:"spec"`
 	Status struct {
-		Conditions []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-		} `json:"conditions"`
+		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 
 var definitionView = incoming.NewView[definition]()
-
-// established tells whether the API server serves the definition.
-func (d *definition) established() bool {
-	for _, c := range d.Status.Conditions {
-		if c.Type == "Established" {
-			return c.Status == "True"
-		}
-	}
-	return false
-}
 
 func (d *definition) serves(apiVersion string) bool {
 	_, version, _ := strings.Cut(apiVersion, "/")

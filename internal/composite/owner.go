@@ -32,8 +32,7 @@ type Owner struct {
 
 // Controller returns the owner that controls an object, or nil.
 func Controller(o incoming.Object) *Owner {
-	c := controlled{}
-	_ = controlledView.Read(o, &c) // An owner that cannot be read does not count.
+	c := controlledView.In(o) // An owner that cannot be read does not count.
 	for i := range c.Metadata.OwnerReferences {
 		if c.Metadata.OwnerReferences[i].Controller {
 			return &c.Metadata.OwnerReferences[i]

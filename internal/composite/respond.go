@@ -21,7 +21,7 @@ import (
 // response's time to live is over. The time to live matters while Crossplane's circuit breaker
 // suppresses watch events, which it does if many objects change at once.
 const (
-	// Soon is for what has just changed or failed, or depends on the time.
+	// Soon is for what has just changed or failed.
 	Soon = 10 * time.Second
 	// WhileStuck is for what is not ready, and has not changed for long. On each call Crossplane
 	// applies every object again, so many pending services would keep a control plane busy.
@@ -44,8 +44,7 @@ type Answer struct {
 	Decisions []Decision
 	// Deferred tells that a wanted object is left out. Stable tells that
 	// everything is ready and known, and nothing is pending.
-	// AwaitsFailover tells that the next decision depends on the time.
-	Deferred, Stable, AwaitsFailover bool
+	Deferred, Stable bool
 	// Due is when something is to be decided, whatever else happens. Zero if nothing is.
 	Due time.Time
 }
@@ -85,11 +84,8 @@ func timeToLive(before map[string]observedCondition, a Answer, now time.Time) ti
 }
 
 func sinceChange(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
-	switch {
-	case a.Stable:
+	if a.Stable {
 		return WhileStable
-	case a.AwaitsFailover:
-		return Soon
 	}
 	for _, c := range a.Conditions {
 		if before[c.Type].status != string(c.Status) {
@@ -205,9 +201,9 @@ func announce(before map[string]observedCondition, rsp *fnv1.RunFunctionResponse
 			text += ": " + c.Message
 		}
 		if c.Status == False {
-			response.Warning(rsp, errors.New(text))
+			response.Warning(rsp, errors.New(text)).TargetCompositeAndClaim()
 			continue
 		}
-		response.Normal(rsp, text)
+		response.Normal(rsp, text).TargetCompositeAndClaim()
 	}
 }

@@ -23,15 +23,15 @@ func TestTimeToLive(t *testing.T) {
 		answer   Answer
 		want     time.Duration
 	}{
-		"First":          {reason: "There were no conditions before.", answer: Answer{Conditions: pending}, want: Soon},
-		"JustNow":        {reason: "The condition has just become False.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Conditions: pending}, want: Soon},
-		"AWhile":         {reason: "The time grows while nothing changes.", observed: []any{condition("WorkloadsReady", "False", 40*time.Second)}, answer: Answer{Conditions: pending}, want: 40 * time.Second},
-		"Long":           {reason: "The time is limited.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending}, want: WhileStuck},
-		"Changes":        {reason: "The answer changes a condition.", observed: []any{condition("WorkloadsReady", "True", time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
-		"Elsewhere":      {reason: "A condition of Crossplane's own has changed.", observed: []any{condition("WorkloadsReady", "False", time.Hour), condition("Synced", "False", 20*time.Second)}, answer: Answer{Conditions: pending}, want: 20 * time.Second},
-		"ClockAhead":     {reason: "A transition time in the future counts as now.", observed: []any{condition("WorkloadsReady", "False", -time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
-		"AwaitsFailover": {reason: "The next decision depends on the time.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending, AwaitsFailover: true}, want: Soon},
-		"Stable":         {reason: "Nothing is pending.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Stable: true}, want: WhileStable},
+		"First":      {reason: "There were no conditions before.", answer: Answer{Conditions: pending}, want: Soon},
+		"JustNow":    {reason: "The condition has just become False.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Conditions: pending}, want: Soon},
+		"AWhile":     {reason: "The time grows while nothing changes.", observed: []any{condition("WorkloadsReady", "False", 40*time.Second)}, answer: Answer{Conditions: pending}, want: 40 * time.Second},
+		"Long":       {reason: "The time is limited.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending}, want: WhileStuck},
+		"Changes":    {reason: "The answer changes a condition.", observed: []any{condition("WorkloadsReady", "True", time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
+		"Elsewhere":  {reason: "A condition of Crossplane's own has changed.", observed: []any{condition("WorkloadsReady", "False", time.Hour), condition("Synced", "False", 20*time.Second)}, answer: Answer{Conditions: pending}, want: 20 * time.Second},
+		"ClockAhead": {reason: "A transition time in the future counts as now.", observed: []any{condition("WorkloadsReady", "False", -time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
+		"Due":        {reason: "The next decision depends on the time.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending, Due: now.Add(time.Minute)}, want: time.Minute},
+		"Stable":     {reason: "Nothing is pending.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Stable: true}, want: WhileStable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -97,3 +97,10 @@ func (v CompositeView[T]) Read(c Composite, into *T) field.ErrorList {
 	check(v.declared)
 	return kube.Decode(c.raw, nil, into)
 }
+
+// In returns what a composite resource has of T. Fields of a wrong type count as absent.
+func (v CompositeView[T]) In(c Composite) T {
+	var found T
+	_ = v.Read(c, &found)
+	return found
+}

@@ -66,6 +66,13 @@ func (v View[T]) Read(o Object, into *T) field.ErrorList {
 	return kube.Decode(o.raw, nil, into)
 }
 
+// In returns what an object has of T. Fields of a wrong type count as absent.
+func (v View[T]) In(o Object) T {
+	var found T
+	_ = v.Read(o, &found)
+	return found
+}
+
 // A Path reads one field of observed and required objects, with everything below it.
 type Path struct{ names []string }
 

@@ -192,12 +192,12 @@ type ReplicaID string
 
 // ReplicaOf returns a replica of a service without spec.replicas.
 func ReplicaOf(role string, index int32) ReplicaID {
-	return ReplicaID(role + "/" + number(index))
+	return ReplicaID(role + "/" + Number(index))
 }
 
 // ReplicaInGroup returns a replica of a service with spec.replicas.
 func ReplicaInGroup(group int32, role string, index int32) ReplicaID {
-	return ReplicaID(number(group) + "/" + role + "/" + number(index))
+	return ReplicaID(Number(group) + "/" + role + "/" + Number(index))
 }
 
 // Grouped tells whether the replica belongs to a service with spec.replicas.
@@ -225,14 +225,15 @@ func (r ReplicaID) Parts() (group int32, role string, index int32, ok bool) {
 type GroupID string
 
 // GroupOf returns the group with an index.
-func GroupOf(index int32) GroupID { return GroupID(number(index)) }
+func GroupOf(index int32) GroupID { return GroupID(Number(index)) }
 
 // Index returns the index of the group. ok is false for a replica that is a group by itself.
 func (g GroupID) Index() (index int32, ok bool) { return parse(string(g)) }
 
-func number(i int32) string { return strconv.FormatInt(int64(i), 10) }
+// Number is an index as names and keys have it.
+func Number(i int32) string { return strconv.FormatInt(int64(i), 10) }
 
 func parse(s string) (int32, bool) {
 	i, err := strconv.ParseInt(s, 10, 32)
-	return int32(i), err == nil && i >= 0 && number(int32(i)) == s
+	return int32(i), err == nil && i >= 0 && Number(int32(i)) == s
 }

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // maxExactInt is the largest whole number that a Struct holds without losing digits. Its
@@ -22,6 +24,15 @@ const maxExactInt = 1 << 53
 // A *structpb.Value or *structpb.Struct inside the object is used without a copy, so parts
 // that many objects share are encoded once. Nobody may change a Struct after that.
 func Encode(obj any) (*structpb.Struct, error) { return new(Encoder).Encode(obj) }
+
+// Render encodes an object under a key.
+func Render(k key.Key, obj any) (Object, error) {
+	s, err := Encode(obj)
+	if err != nil {
+		return Object{}, fmt.Errorf("cannot render %s: %w", k, err)
+	}
+	return Object{Key: k, Resource: s}, nil
+}
 
 // EncodeValue returns any value that has a form in JSON.
 func EncodeValue(v any) (*structpb.Value, error) { return new(Encoder).any(v) }

@@ -87,8 +87,9 @@ if [ -z "$(ls -A "$1")" ]; then echo "$2 has no objects" >&2; exit 1; fi`
 // loadFrom sets the image and the variables that loading needs, and returns the command with its source, and
 // with the revision if there is one.
 func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool) (load string, from []string) {
-	// No home directory of an image is writable for any user.
-	own := []corev1.EnvVar{{Name: "HOME", Value: home}}
+	// No home directory of an image is writable for any user. Whoever writes into a claim can lead a loader's
+	// directory there by a symlink, so nothing in it is a configuration or a program.
+	own := []corev1.EnvVar{{Name: "HOME", Value: home}, {Name: "PYTHONNOUSERSITE", Value: "1"}}
 	secret := func(variable, name, key string, optional *bool) {
 		own = append(own, corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
@@ -105,6 +106,11 @@ func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool
 			secret("AWS_SESSION_TOKEN", ref.Name, "AWS_SESSION_TOKEN", ptr.To(true))
 		} else {
 			load += loadAnonymous
+		}
+		for _, file := range []string{"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+			if !slices.ContainsFunc(in.Env, func(e inputv1alpha1.LoaderVariable) bool { return e.Name == file }) {
+				own = append(own, corev1.EnvVar{Name: file, Value: "/dev/null"})
+			}
 		}
 		// A tenant must not read with the credentials of a node.
 		own = append(own, corev1.EnvVar{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"})
@@ -172,10 +178,13 @@ something only when a container ends. So the container sleeps, says it and ends,
 it is a sidecar. It sleeps for half a minute first and then twice as long each time, up to eleven minutes. The kubelet
 forgets its back-off for a container that has run for ten (pkg/kubelet/kuberuntime, doBackOff), so it is started again at
 once then, and waits for 80 seconds at most before. What is told is thus never much older than half the time so
-far, and there are some six reports in the first quarter of an hour, and then five an hour.
+far, and there are some six reports in the first quarter of an hour, and then five an hour. What the container has written
+is read as a number only. A symlink in the claim can have the loader write there, and a shell runs what is in an
+arithmetic expression.
 */
 const progressScript = sayLoaded + `trap 'kill $!; exit 0' TERM
 n=$(cat ` + home + `/.sleep 2>/dev/null || echo 15)
+case $n in '' | *[!0-9]* | ?????*) n=15 ;; esac
 n=$((n * 2))
 if [ "$n" -gt 660 ]; then n=660; fi
 echo "$n" > ` + home + `/.sleep

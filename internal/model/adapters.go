@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/loader"
@@ -88,19 +87,7 @@ type rewrite struct {
 	} `json:"spec"`
 }
 
-// A carriedRewrite is an Object for an InferenceModelRewrite.
-type carriedRewrite struct {
-	Spec struct {
-		ForProvider struct {
-			Manifest rewrite `json:"manifest"`
-		} `json:"forProvider"`
-	} `json:"spec"`
-}
-
-var (
-	rewriteView        = incoming.NewView[rewrite]()
-	carriedRewriteView = incoming.NewView[carriedRewrite]()
-)
+var rewriteView = remote.NewDesiredView[rewrite]()
 
 // readAdapters finds what the service says of its claims, and what is loaded where.
 func (r *observedState) readAdapters(p *parsed, now time.Time) error {
@@ -273,16 +260,8 @@ func (r *observedState) formerRewrite(cluster string) *rewrite {
 	if !observed.Exists() {
 		return nil
 	}
-	var w rewrite
-	var problems int
-	if remote.IsObject(observed) {
-		c := carriedRewrite{}
-		problems = len(carriedRewriteView.Read(observed, &c))
-		w = c.Spec.ForProvider.Manifest
-	} else {
-		problems = len(rewriteView.Read(observed, &w))
-	}
-	if problems > 0 || len(w.Spec.Rules) != 1 || len(w.Spec.Rules[0].Targets) == 0 || len(w.Spec.Rules[0].Targets) > v1alpha1.MaxTargets {
+	w, unread := rewriteView.Read(observed)
+	if len(unread) > 0 || len(w.Spec.Rules) != 1 || len(w.Spec.Rules[0].Targets) == 0 || len(w.Spec.Rules[0].Targets) > v1alpha1.MaxTargets {
 		return nil
 	}
 	for _, t := range w.Spec.Rules[0].Targets {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -202,12 +205,11 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 
 // serviceReady tells whether the service is ready, and else why not.
 func (r *observedState) serviceReady() (why string, ready bool) {
-	for _, c := range r.service.Status.Conditions {
-		if c.Type == "Ready" {
-			return text.OneLine(c.Reason), c.Status == string(composite.True)
-		}
+	c := apimeta.FindStatusCondition(r.service.Status.Conditions, "Ready")
+	if c == nil {
+		return "it has no condition Ready", false
 	}
-	return "it has no condition Ready", false
+	return text.OneLine(c.Reason), c.Status == metav1.ConditionTrue
 }
 
 // status returns the status of a model. notReady says by the cluster why an object there is not as desired.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -101,14 +102,10 @@ func (r *observedState) progress(j *job, left deferred) string {
 	if !state.Readable() {
 		return "Job " + j.name + ": " + text.OneLine(state.Message)
 	}
-	s := jobStatus{}
-	_ = jobView.Read(found, &s) // Fields of a wrong type count as absent.
-	for _, c := range s.Status.Conditions {
-		if c.Type == string(batchv1.JobSuspended) && c.Status == string(composite.True) {
-			return "Job " + j.name + " is suspended, for example by Kueue: whoever did that has to let it run"
-		}
-	}
+	s := jobView.In(found)
 	switch {
+	case apimeta.IsStatusConditionTrue(s.Status.Conditions, string(batchv1.JobSuspended)):
+		return "Job " + j.name + " is suspended, for example by Kueue: whoever did that has to let it run"
 	case s.Status.Active == 0:
 		return "Job " + j.name + " has no pod so far: if that lasts, its events say why"
 	case s.Status.Ready == 0 && j.key.Cluster != "":

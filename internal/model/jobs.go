@@ -1,15 +1,15 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	batch "k8s.io/client-go/applyconfigurations/batch/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -33,14 +33,10 @@ type jobStatus struct {
 		DeletionTimestamp string `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Status struct {
-		Active     int32 `json:"active"`
-		Ready      int32 `json:"ready"`
-		Failed     int32 `json:"failed"`
-		Conditions []struct {
-			Type               string `json:"type"`
-			Status             string `json:"status"`
-			LastTransitionTime string `json:"lastTransitionTime"`
-		} `json:"conditions"`
+		Active     int32              `json:"active"`
+		Ready      int32              `json:"ready"`
+		Failed     int32              `json:"failed"`
+		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -57,23 +53,14 @@ const (
 // readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so made anew.
 func (r *observedState) readJob(j *job, now time.Time) (failed bool) {
 	found, state := remote.Unwrap(r.req.Observed(j.key))
-	s := jobStatus{}
-	_ = jobView.Read(found, &s) // Fields of a wrong type count as absent.
+	s := jobView.In(found)
 	j.active, j.failedPods = s.Status.Active > 0, s.Status.Failed
 	if !state.Readable() {
 		return false
 	}
-	for _, c := range s.Status.Conditions {
-		switch {
-		case c.Status != string(composite.True):
-		case c.Type == string(batchv1.JobComplete):
-			j.done = s.Metadata.DeletionTimestamp == ""
-		case c.Type == string(batchv1.JobFailed):
-			at, err := time.Parse(time.RFC3339, c.LastTransitionTime)
-			failed = err == nil && now.Sub(at) > retryAfter
-		}
-	}
-	return failed
+	j.done = apimeta.IsStatusConditionTrue(s.Status.Conditions, string(batchv1.JobComplete)) && s.Metadata.DeletionTimestamp == ""
+	c := apimeta.FindStatusCondition(s.Status.Conditions, string(batchv1.JobFailed))
+	return c != nil && c.Status == metav1.ConditionTrue && !c.LastTransitionTime.IsZero() && now.Sub(c.LastTransitionTime.Time) > retryAfter
 }
 
 // limitJobs bounds the Jobs. None that exists goes for another. In a cluster that does not answer, they take
@@ -88,7 +75,7 @@ func (r *observedState) limitJobs() {
 				if observed.Exists() != existing {
 					return false
 				}
-				if _, state := remote.Unwrap(observed); state.Reason == remote.NotSynced {
+				if _, state := remote.Unwrap(observed); state.Reason == remote.CannotBeRead {
 					return false
 				}
 				n++
@@ -100,10 +87,10 @@ func (r *observedState) limitJobs() {
 
 // render returns a Job for its namespace.
 func (j *job) render(p *parsed, namespace string) (kube.Object, error) {
-	o, err := kube.Encode(batch.Job(j.name, namespace).WithLabels(p.labels()))
+	o, err := encode(p, j.key, batch.Job(j.name, namespace).WithLabels(p.labels()))
 	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render Job %q: %w", j.name, err)
+		return o, err
 	}
-	o.Fields["spec"] = structpb.NewStructValue(j.adapter.spec)
-	return kube.Object{Key: j.key, Resource: composite.Decorate(o, p.input.Labels, p.input.Annotations)}, nil
+	o.Resource = kube.With(o.Resource, structpb.NewStructValue(j.adapter.spec), "spec")
+	return o, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -44,13 +45,8 @@ type service struct {
 		UID string `json:"uid"`
 	} `json:"metadata"`
 	Status struct {
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"conditions"`
-		Clusters []struct {
+		Conditions []metav1.Condition `json:"conditions"`
+		Clusters   []struct {
 			Name  string                  `json:"name"`
 			State v1alpha1.PlacementState `json:"state"`
 		} `json:"clusters"`
@@ -84,8 +80,8 @@ func (r *observedState) readService() {
 	if i := slices.IndexFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }); i >= 0 {
 		o = found[i]
 	}
-	r.service = &service{}
-	_ = serviceView.Read(o, r.service) // Fields that cannot be read are as good as absent.
+	s := serviceView.In(o)
+	r.service = &s
 }
 
 // readOwn finds the pools in which the model is. The one beside the XR has a name that never changes, so an edit of what

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -95,9 +93,7 @@ func elsewhere(p *parsed, l *remote.PoolLocation, adapters *loading, objects []k
 }
 
 func encode(p *parsed, k key.Key, v any) (kube.Object, error) {
-	s, err := kube.Encode(v)
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render %s: %w", k, err)
-	}
-	return kube.Object{Key: k, Resource: composite.Decorate(s, p.input.Labels, p.input.Annotations)}, nil
+	o, err := kube.Render(k, v)
+	o.Resource = composite.Decorate(o.Resource, p.input.Labels, p.input.Annotations)
+	return o, err
 }

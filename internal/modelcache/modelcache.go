@@ -175,7 +175,7 @@ func (m *Cache) Respond() error {
 	}
 	return m.call.Accept(composite.Answer{
 		Objects: m.objects, Ready: e.Ready, Status: status(m.plan, &e), Conditions: conditions,
-		Deferred: !ready, Stable: e.Stable && ready, AwaitsFailover: e.AwaitsFailover,
+		Deferred: !ready, Stable: e.Stable && ready,
 	})
 }
 

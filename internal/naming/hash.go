@@ -84,8 +84,8 @@ func FleetHost(backend, namespace string) string {
 const PoolSuffix = "-pool"
 
 // ModelObject is the name of what an InferenceModel composes for an InferencePool. It always has a hash,
-// because different pairs of pool and model could give the same text, and so that it is not the name of
-// what a router has for its own models.
+// because different pairs of pool and model could give the same text. The hash also keeps it apart from the
+// names of what a router has for its own models.
 func ModelObject(pool, model string) string {
 	base := strings.TrimSuffix(pool, PoolSuffix)
 	return Shorten(base+"-"+DNSLabel(model), "inferencemodel/"+base+"/"+model, MaxLabel)
@@ -111,7 +111,7 @@ func AdapterDirectory(owner, target string, source ...string) string {
 }
 
 // AdapterJob is the name of a Job that loads an adapter. It has a hash of what its pods are made from, because
-// the template of a Job cannot change, and of the claim, because one that is made anew is empty.
+// the template of a Job cannot change. The claim is in the hash too, because one that is made anew is empty.
 func AdapterJob(s Identity, directory, claimUID, pods string) string {
 	return Shorten(s.Name+"-adapter", Digest("adapter", s.Namespace, s.Name, directory, claimUID, pods), MaxLabel)
 }

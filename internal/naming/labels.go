@@ -53,6 +53,10 @@ const (
 // AnnotationConfigHash has the hash of the endpoint picker's configuration. It is on the ConfigMap, the Deployment, and the pods.
 const AnnotationConfigHash = "fusioninfer.io/config-hash"
 
+// AnnotationPickersHash has the hash of the spec of the endpoint pickers' Deployment. It is on the Deployment only: on the
+// pods it would restart them whenever their number changes.
+const AnnotationPickersHash = "fusioninfer.io/pickers-hash"
+
 // AnnotationPicksApart is on the ConfigMap of the endpoint picker. It tells that its configuration picks prefill and decode pods
 // separately.
 const AnnotationPicksApart = "fusioninfer.io/picks-apart"

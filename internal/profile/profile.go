@@ -194,7 +194,10 @@ func (a *Answers) Split() [Parts]*Answers {
 }
 
 // Encode encodes answers. The same answers give the same bytes.
-func (a *Answers) Encode() ([]byte, error) { return reservation.Compress(a) }
+func (a *Answers) Encode() ([]byte, error) {
+	compressed, _, err := reservation.Compress(a)
+	return compressed, err
+}
 
 // ReadAnswers returns the answers in a ConfigMap. It fails if they cannot be read.
 func ReadAnswers(o incoming.Object) (*Answers, error) {

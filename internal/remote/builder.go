@@ -9,6 +9,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -73,23 +74,24 @@ func (p ManagementPolicy) readiness() readiness {
 
 // Object returns an Object for a remote object. Its deletion never deletes the remote object,
 // so it can always be deleted, whether or not the cluster answers.
-func (b ObjectBuilder) Object(name string, labels map[string]string, manifest any, policy ManagementPolicy) (*structpb.Struct, error) {
+func (b ObjectBuilder) Object(k key.Key, name string, labels map[string]string, manifest any, policy ManagementPolicy) (kube.Object, error) {
 	m, err := kube.Encode(manifest)
 	if err != nil {
-		return nil, fmt.Errorf("cannot render the manifest of Object %q: %w", name, err)
+		return kube.Object{}, fmt.Errorf("cannot render the manifest of Object %q: %w", name, err)
 	}
-	o := object{
+	o := b.object(name, labels, m)
+	o.Spec.Readiness, o.Spec.ManagementPolicies = policy.readiness(), policy.policies()
+	return kube.Render(k, o)
+}
+
+// object returns an Object of a manifest.
+func (b ObjectBuilder) object(name string, labels map[string]string, manifest *structpb.Struct) object {
+	return object{
 		APIVersion: b.apiVersionOfObjects(),
 		Kind:       kindObject,
 		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
-		Spec: objectSpec{
-			ForProvider:        forProvider{Manifest: m},
-			ProviderConfigRef:  b.ref(),
-			Readiness:          policy.readiness(),
-			ManagementPolicies: policy.policies(),
-		},
+		Spec:       objectSpec{ForProvider: forProvider{Manifest: manifest}, ProviderConfigRef: b.ref()},
 	}
-	return kube.Encode(o)
 }
 
 // A collection is a provider-kubernetes ObservedObjectCollection, with the fields that are set
@@ -128,17 +130,20 @@ type templateMetadata struct {
 }
 
 // Nodes returns an ObservedObjectCollection of the nodes with some labels.
-func (b ObjectBuilder) Nodes(name string, labels, nodes map[string]string) (*structpb.Struct, error) {
-	return kube.Encode(collection{
+func (b ObjectBuilder) Nodes(k key.Key, name string, labels, nodes map[string]string) (kube.Object, error) {
+	c := b.collection(name, labels, observeObjects{APIVersion: "v1", Kind: "Node", Selector: selector{MatchLabels: nodes}})
+	c.Spec.ObjectTemplate = &objectTemplate{Metadata: templateMetadata{Labels: labels}}
+	return kube.Render(k, c)
+}
+
+// collection returns an ObservedObjectCollection of what it is to observe.
+func (b ObjectBuilder) collection(name string, labels map[string]string, of observeObjects) collection {
+	return collection{
 		APIVersion: b.apiVersionOfCollections(),
 		Kind:       kindCollection,
 		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
-		Spec: collectionSpec{
-			ObserveObjects:    observeObjects{APIVersion: "v1", Kind: "Node", Selector: selector{MatchLabels: nodes}},
-			ProviderConfigRef: b.ref(),
-			ObjectTemplate:    &objectTemplate{Metadata: templateMetadata{Labels: labels}},
-		},
-	})
+		Spec:       collectionSpec{ObserveObjects: of, ProviderConfigRef: b.ref()},
+	}
 }
 
 // Members selects the Objects that an observed collection made. It returns nil as long as the
@@ -162,7 +167,7 @@ func Synced(observed incoming.Object) State {
 	case "":
 		return State{Reason: NotCreated, Message: notReported}
 	default:
-		return State{Reason: NotSynced, Message: message}
+		return State{Reason: CannotBeRead, Message: message}
 	}
 }
 

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // ObserverSize is about how many bytes of an answer an Object takes that only observes.
@@ -35,28 +35,13 @@ func LoaderPods(k key.Key, loader string, jobs []JobPods, s naming.Identity, t s
 	for _, j := range jobs {
 		seen = append(seen, j.Job, strconv.Itoa(int(j.Failed)))
 	}
-	b := builderOf(s, t)
-	r, err := kube.Encode(collection{
-		APIVersion: b.apiVersionOfCollections(),
-		Kind:       kindCollection,
-		Metadata: metadata{
-			Name:        objectName(s, t, "", kindPod+"s", loader, maxCollectionName),
-			Namespace:   b.namespace(),
-			Labels:      map[string]string{s.Label(): s.Name},
-			Annotations: map[string]string{naming.AnnotationLoadingJobs: naming.Hash(seen...)},
-		},
-		Spec: collectionSpec{
-			ObserveObjects: observeObjects{
-				APIVersion: "v1", Kind: kindPod, Namespace: t.Namespace,
-				Selector: selector{MatchLabels: map[string]string{naming.LabelModelLoader: loader}},
-			},
-			ProviderConfigRef: b.ref(),
-		},
+	name := objectName(s, t, "", kindPod+"s", loader, maxCollectionName)
+	c := builderOf(s, t).collection(name, map[string]string{s.Label(): s.Name}, observeObjects{
+		APIVersion: "v1", Kind: kindPod, Namespace: t.Namespace,
+		Selector: selector{MatchLabels: map[string]string{naming.LabelModelLoader: loader}},
 	})
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render the ObservedObjectCollection of the pods of %q for cluster %q: %w", loader, t.Cluster, err)
-	}
-	return kube.Object{Key: k, Resource: r}, nil
+	c.Metadata.Annotations = map[string]string{naming.AnnotationLoadingJobs: naming.Hash(seen...)}
+	return kube.Render(k, c)
 }
 
 // MembersOf selects the Objects that an observed collection of s made. It returns nil as long as the
@@ -65,18 +50,12 @@ func MembersOf(observed incoming.Object, s naming.Identity) *fnv1.ResourceSelect
 	return builderOf(s, scheduling.Target{}).Members(observed)
 }
 
-// A member is the part of an Object of a collection that is read.
+// A member is the part of a manifest of a collection's Object that is read.
 type member struct {
-	Spec struct {
-		ForProvider struct {
-			Manifest struct {
-				Kind     string `json:"kind"`
-				Metadata struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-			} `json:"manifest"`
-		} `json:"forProvider"`
-	} `json:"spec"`
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
 }
 
 // A memberPod is the part of a pod that says whether it has ended.
@@ -87,7 +66,7 @@ type memberPod struct {
 }
 
 var (
-	memberView    = incoming.NewView[member]()
+	memberView    = incoming.NewView[carrier[member]]()
 	memberPodView = incoming.NewView[memberPod]()
 )
 
@@ -101,27 +80,17 @@ func PodNames(members []incoming.Object, limit int) []string {
 	}
 	var all []found
 	for _, o := range members {
-		m := member{}
-		_ = memberView.Read(o, &m) // Fields of a wrong type count as absent.
+		m := memberView.In(o).Spec.ForProvider.Manifest
 		// The controller of Jobs gives pods no other names.
-		name := m.Spec.ForProvider.Manifest.Metadata.Name
-		if m.Spec.ForProvider.Manifest.Kind != kindPod || len(validation.IsDNS1123Label(name)) > 0 {
+		name := m.Metadata.Name
+		if m.Kind != kindPod || len(validation.IsDNS1123Label(name)) > 0 {
 			continue
 		}
 		there, _ := Unwrap(o)
-		p := memberPod{}
-		_ = memberPodView.Read(there, &p) // As above.
+		p := memberPodView.In(there)
 		all = append(all, found{name, p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded})
 	}
-	slices.SortFunc(all, func(a, b found) int {
-		if a.ended != b.ended {
-			if a.ended {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.name, b.name)
-	})
+	slices.SortFunc(all, func(a, b found) int { return cmp.Or(sorting.First(!a.ended, !b.ended), cmp.Compare(a.name, b.name)) })
 	names := make([]string, 0, limit)
 	for _, f := range all {
 		if len(names) < limit && !slices.Contains(names, f.name) {

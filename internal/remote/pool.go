@@ -43,19 +43,16 @@ type pooled struct {
 	} `json:"spec"`
 }
 
-// A pooledObject is an Object that wraps such an object.
-type pooledObject struct {
+// A configured object is the part of an Object that names its provider configuration.
+type configured struct {
 	Spec struct {
-		ForProvider struct {
-			Manifest pooled `json:"manifest"`
-		} `json:"forProvider"`
 		ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
 	} `json:"spec"`
 }
 
 var (
-	pooledView       = incoming.NewView[pooled]()
-	pooledObjectView = incoming.NewView[pooledObject]()
+	pooledView     = NewDesiredView[pooled]()
+	configuredView = incoming.NewView[configured]()
 )
 
 // A PoolLocation is an InferencePool in a cluster.
@@ -71,16 +68,17 @@ type PoolLocation struct {
 // wrapped in an Object. The cluster is the one of the key. It is false for other objects, and for names
 // that nothing can have.
 func PoolAt(k key.Key, o incoming.Object) (PoolLocation, bool) {
-	p, ref := pooled{}, providerConfigRef{}
-	l := PoolLocation{Target: scheduling.Target{Cluster: k.Cluster}}
-	if IsObject(o) {
-		w := pooledObject{}
-		if len(pooledObjectView.Read(o, &w)) > 0 || len(validation.IsDNS1123Subdomain(w.Spec.ProviderConfigRef.Name)) > 0 || len(validation.IsDNS1123Label(k.Cluster)) > 0 {
+	c, l := configured{}, PoolLocation{Target: scheduling.Target{Cluster: k.Cluster}}
+	p, unread := pooledView.Read(o)
+	ref := &c.Spec.ProviderConfigRef
+	switch {
+	case len(unread) > 0 || !IsObject(o) && k.Cluster != "":
+		return l, false
+	case IsObject(o):
+		if len(configuredView.Read(o, &c)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0 || len(validation.IsDNS1123Label(k.Cluster)) > 0 {
 			return l, false
 		}
-		p, ref, l.Abandoned = w.Spec.ForProvider.Manifest, w.Spec.ProviderConfigRef, Orphaned(o)
-	} else if k.Cluster != "" || len(pooledView.Read(o, &p)) > 0 {
-		return l, false
+		l.Abandoned = Orphaned(o)
 	}
 	l.Target.Namespace, l.Target.ProviderConfig = p.Metadata.Namespace, v1alpha1.ProviderConfigRef{Kind: ref.Kind, Name: ref.Name}
 	if l.Pool = p.Spec.PoolRef.Name; p.Kind == modelroute.KindPool {

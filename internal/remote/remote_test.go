@@ -232,7 +232,7 @@ func TestUnwrap(t *testing.T) {
 		"NotSynced": {
 			reason:   "After a failure, the object in the status is outdated.",
 			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "no route to host"}),
-			want:     want{remote: object(configMap("a")), state: State{Reason: NotSynced, Message: "no route to host"}},
+			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "no route to host"}},
 		},
 		"Outdated": {
 			reason:   "The provider has not applied the newest spec.",
@@ -253,7 +253,7 @@ func TestUnwrap(t *testing.T) {
 			reason: "A cluster that never answered cannot be read.",
 			observed: kube.With(wrappedObject, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "no kubeconfig"}}}).GetFields()["l"],
 				"status", "conditions"),
-			want: want{state: State{Reason: NotSynced, Message: "no kubeconfig"}},
+			want: want{state: State{Reason: CannotBeRead, Message: "no kubeconfig"}},
 		},
 		"Deleting": {
 			reason:   "An Object that is being deleted deletes the remote object.",

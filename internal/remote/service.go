@@ -31,32 +31,25 @@ func OfService(objects key.Objects, namespace, name string) *fnv1.ResourceSelect
 	return s
 }
 
-// A wrapped object is the part of an Object that says what it wraps for which cluster.
+// A wrapped object is the part of a manifest that says what it is.
 type wrapped struct {
-	Spec struct {
-		ForProvider struct {
-			Manifest struct {
-				Kind     string `json:"kind"`
-				Metadata struct {
-					Namespace string `json:"namespace"`
-				} `json:"metadata"`
-			} `json:"manifest"`
-		} `json:"forProvider"`
-		ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
-	} `json:"spec"`
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
 }
 
-var wrappedView = incoming.NewView[wrapped]()
+var wrappedView = incoming.NewView[carrier[wrapped]]()
 
 // Workload tells whether an Object wraps a LeaderWorkerSet for the cluster, and in which
 // namespace. An Object that cannot be read counts as one.
 func (b ObjectBuilder) Workload(o incoming.Object) (namespace string, is bool) {
-	w := wrapped{}
-	if len(wrappedView.Read(o, &w)) > 0 {
+	w, c := carrier[wrapped]{}, configured{}
+	if len(wrappedView.Read(o, &w))+len(configuredView.Read(o, &c)) > 0 {
 		return "", true
 	}
 	// Cluster-scoped Objects do not name the kind of their configuration.
-	manifest, ref := w.Spec.ForProvider.Manifest, w.Spec.ProviderConfigRef
+	manifest, ref := w.Spec.ForProvider.Manifest, c.Spec.ProviderConfigRef
 	is = manifest.Kind == kindLeaderWorkerSet && ref.Name == b.Config.Name && (ref.Kind == "" || ref.Kind == b.Config.Kind)
 	return manifest.Metadata.Namespace, is
 }

@@ -28,9 +28,9 @@ type State struct {
 const (
 	// NotCreated means that the provider has not reported the object yet.
 	NotCreated = "NotCreated"
-	// NotSynced means that the provider cannot reach the cluster, or that the cluster refuses
+	// CannotBeRead means that the provider cannot reach the cluster, or that the cluster refuses
 	// the object. The object in the Object's status is then outdated.
-	NotSynced = "CannotBeRead"
+	CannotBeRead = "CannotBeRead"
 )
 
 // notReported is the message of NotCreated.
@@ -52,7 +52,7 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 	}
 	status, message, seen := synced(observed)
 	if status == "False" {
-		return remote, State{Reason: NotSynced, Message: message}
+		return remote, State{Reason: CannotBeRead, Message: message}
 	}
 	if remote.Empty() {
 		return incoming.Object{}, State{Reason: NotCreated, Message: notReported}

@@ -18,34 +18,23 @@ import (
 // updated and deleted with the Object. If the cluster is abandoned, the remote object is not
 // deleted.
 func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool) (kube.Object, error) {
-	group, b := groupOf(o.APIVersion()), builderOf(s, t)
-	w := object{
-		APIVersion: b.apiVersionOfObjects(),
-		Kind:       kindObject,
-		Metadata: metadata{
-			Name:      ObjectName(s, t, group, o.Kind(), o.Name()),
-			Namespace: b.namespace(),
-			Labels:    map[string]string{s.Label(): s.Name},
-		},
-		Spec: objectSpec{
-			ForProvider:       forProvider{Manifest: o.Resource},
-			ProviderConfigRef: b.ref(),
-			Readiness:         readinessOf(o.Kind() + "." + group),
-		},
-	}
-	if o.Kind() == modelroute.KindPool {
-		w.Metadata.Labels[naming.LabelInferencePool] = s.Name
-	}
+	w := wrap(o, s, t)
 	if abandoned {
 		w.Spec.ManagementPolicies = withoutDelete
 	}
+	return kube.Render(o.Key, w)
+}
+
+func wrap(o kube.Object, s naming.Identity, t scheduling.Target) object {
+	group := groupOf(o.APIVersion())
+	w := builderOf(s, t).object(ObjectName(s, t, group, o.Kind(), o.Name()), map[string]string{s.Label(): s.Name}, o.Resource)
+	w.Spec.Readiness = readinessOf(o.Kind() + "." + group)
+	if o.Kind() == modelroute.KindPool {
+		w.Metadata.Labels[naming.LabelInferencePool] = s.Name
+	}
 	// A provider with --enable-watches watches these. Others poll them.
 	w.Spec.Watch = w.Spec.Readiness.CelQuery != ""
-	r, err := kube.Encode(w)
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot wrap %s %q for cluster %q: %w", o.Kind(), o.Name(), t.Cluster, err)
-	}
-	return kube.Object{Key: o.Key, Resource: r}, nil
+	return w
 }
 
 // WrapWorkload returns an Object that only observes Kueue's Workload for a LeaderWorkerSet. It is
@@ -73,21 +62,13 @@ func WrapClaim(k key.Key, claim string, s naming.Identity, t scheduling.Target) 
 // wrapObserved returns an Object that only observes a remote object. It can always be deleted, whether
 // or not the cluster answers, and the remote object stays.
 func wrapObserved(k key.Key, apiVersion, kind, name string, s naming.Identity, t scheduling.Target) (kube.Object, error) {
-	m := &structpb.Struct{Fields: map[string]*structpb.Value{
-		"apiVersion": structpb.NewStringValue(apiVersion),
-		"kind":       structpb.NewStringValue(kind),
-		"metadata": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			"name":      structpb.NewStringValue(name),
-			"namespace": structpb.NewStringValue(t.Namespace),
-		}}),
-	}}
-	o, err := Wrap(kube.Object{Key: k, Resource: m}, s, t, false)
+	m, err := kube.Render(k, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": t.Namespace}})
 	if err != nil {
-		return o, err
+		return m, err
 	}
-	policies, err := structpb.NewList([]any{"Observe"})
-	o.Resource = kube.With(o.Resource, structpb.NewListValue(policies), "spec", "managementPolicies")
-	return o, err
+	w := wrap(m, s, t)
+	w.Spec.ManagementPolicies = Observe.policies()
+	return kube.Render(k, w)
 }
 
 // Kueue's Workload has what Kueue decided about a LeaderWorkerSet.

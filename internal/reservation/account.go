@@ -76,9 +76,13 @@ func (p pods) covers(o pods) bool {
 }
 
 // union returns pods that cover both of some pods, where one takes the place of the other: each
-// pair of which one covers the other counts once.
+// pair of which one covers the other counts once. Pods that tolerate taints count as they come where those from
+// before tolerated none and took the same room: a grant of an earlier version has no tolerations.
 func (b *book) union(p, o pods) pods {
-	if p.covers(o) {
+	switch {
+	case b.withoutTolerations(o).id == p.id:
+		return o
+	case p.covers(o):
 		return p
 	}
 	all := tally{}
@@ -102,6 +106,17 @@ func (b *book) union(p, o pods) pods {
 	replace(func(have, want *capacity.PodRequirements) bool { return want.Covers(have) })
 	all.add(pods{sets: more}, 1)
 	return b.pods(all)
+}
+
+// withoutTolerations returns the same pods as if they tolerated no taints.
+func (b *book) withoutTolerations(p pods) pods {
+	counts := make(tally, len(p.sets))
+	for _, set := range p.sets {
+		r := *set.Requirements
+		r.Tolerations = nil
+		counts[b.shape(&r)] += set.Count
+	}
+	return b.pods(counts)
 }
 
 // shape returns the one address of equal shapes.

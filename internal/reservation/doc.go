@@ -18,6 +18,9 @@ as a pin, and its pods count in that pool only. The service gives the pods the l
 A replica on nodes of several pools has no pin, and its pods count wherever they fit: they are made
 of one template, which cannot tell which of them go to which pool.
 
+Pods count only on nodes whose taints they tolerate. If nodes of a pool get other taints, it is as if they
+were gone for pods that do not tolerate these.
+
 A pin never changes, because another one would restart the pods. So the request says of each
 replica that runs to which pool it is pinned. One that is pinned elsewhere than the grant says, or
 nowhere, is counted wherever it fits. A replica that runs grows in its pool only.
@@ -71,9 +74,11 @@ Reserve decides in this order:
  8. Room is held for the first pending request that has waited for HoldAfter and would fit the
     cluster beside its own grants. Whatever is free of what it wants goes to nobody younger. So
     small services cannot overtake a large one for ever. What its quota refuses holds no room.
-    Quota is held in the same way, from younger services of the namespace.
+    Quota is held in the same way, from services of the namespace that come after. The namespaces share how many
+    services the ledger remembers the time of (TestWaitingOfNamespaces).
 
-TestPools and TestPinnedPodsCount prove what is said of pools, and TestGrowthBesideShortPool what rule 4
+TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what becomes of grants from
+before tolerations counted, and TestGrowthBesideShortPool what rule 4
 says of them. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
 TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others.
 TestReserveInvariants checks all of them for random requests.
@@ -82,7 +87,7 @@ TestReserveInvariants checks all of them for random requests.
 
 Pods of equal shapes are packed together. Units of the order are tried many at once and then
 by halves (func halve), with the same result as one by one. Equal requests that do not fit are
-tried once. All searches of a call have one budget, which the namespaces share. What is not
+tried once, or once for each namespace that has no move or no search left. All searches of a call have one budget, which the namespaces share. What is not
 looked at stays pending until the next call.
 */
 package reservation

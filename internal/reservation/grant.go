@@ -37,11 +37,12 @@ func (b *book) grant(wants []want) refusal {
 	if e := b.exceeds(wants, b.serving.borrow); e != nil {
 		return refusal{why: e.String(), quota: true}
 	}
-	id := idOf(wants)
-	if why, failed := b.serving.failed[id]; failed {
+	id, namespace := idOf(wants), wants[0].account.Namespace
+	if why, failed := b.failedBefore(id, namespace); failed {
 		return refusal{why: why}
 	}
-	share := b.serving.shares[wants[0].account.Namespace]
+	share := b.serving.shares[namespace]
+	moved := share.moved
 	if share.looks <= 0 {
 		return refusal{why: messageNextCall}
 	}
@@ -57,8 +58,20 @@ func (b *book) grant(wants []want) refusal {
 			return refusal{}
 		}
 	}
+	if moved || share.steps <= 0 {
+		id = idIn(namespace, id) // Equal ones of another namespace may fit once pods are moved for that, or by a search.
+	}
 	b.serving.failed[id] = why
 	return refusal{why: why}
+}
+
+// failedBefore returns why equal wants did not fit before, if so.
+func (b *book) failedBefore(id, namespace string) (string, bool) {
+	why, failed := b.serving.failed[id]
+	if !failed {
+		why, failed = b.serving.failed[idIn(namespace, id)]
+	}
+	return why, failed
 }
 
 // maxMoves is how often a call looks for other nodes for pods that are pinned to no pool. It does so once for
@@ -100,6 +113,9 @@ func idOf(wants []want) string {
 	}
 	return id.String()
 }
+
+// idIn returns such a text for equal wants of one namespace.
+func idIn(namespace, id string) string { return namespace + "\n" + id }
 
 // try grants wants if all of them fit. Where grants are replaced, or the others are to move, the pods
 // of all grants are put onto nodes anew. While room is held, what they give back counts from the next
@@ -194,6 +210,7 @@ func (b *book) enter(wants []want) {
 	for _, w := range wants {
 		w.account.set(w.replica.Name, b.newGrant(w.account.granted[w.replica.Name], w.replica.Generation, w.requested, w.pods, w.pin))
 		w.account.got = true
+		w.account.gotPods.add(w.requested, 1)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestPodsHash(t *testing.T) {
 		}
 		pool := capacity.NewPool("p", map[string]string{"zone": "a"}, []capacity.NodeClass{capacitytest.Nodes(9, 8, 64)})
 		result := Reserve(Input{Cluster: "east", Free: capacity.Free{Pools: []capacity.Pool{pool}}, Requests: []CapacityRequest{*req}})
-		encoded, _, err := EncodeLedger(&result.Ledger)
+		encoded, _, err := Compress(&result.Ledger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,6 +51,9 @@ func TestPodsHash(t *testing.T) {
 		}
 		return ledger.Services[0].PodsHash(&ledger.Services[0].Grants[0])
 	}
+	tolerates := func(r capacity.PodRequirements, team string) capacity.PodRequirements {
+		return *capacitytest.Tolerating(&r, team)
+	}
 	of, pods := shapes{"leader": gpus(4), "worker": gpus(8, "a"), "other": gpus(1)}, numbers{"leader": 1, "worker": 2}
 	cases := map[string]struct {
 		reason string
@@ -58,14 +61,15 @@ func TestPodsHash(t *testing.T) {
 		pods   numbers
 		same   bool
 	}{
-		"Same":     {reason: "Equal pods.", of: of, pods: pods, same: true},
-		"Names":    {reason: "The names of the requirements say nothing.", of: shapes{"former/1": gpus(4), "x": gpus(8, "a")}, pods: numbers{"former/1": 1, "x": 2}, same: true},
-		"Split":    {reason: "Two names for one shape are one.", of: shapes{"a": gpus(4), "b": gpus(8, "a"), "c": gpus(8, "a")}, pods: numbers{"a": 1, "b": 1, "c": 1}, same: true},
-		"Zero":     {reason: "A number of zero is none.", of: of, pods: numbers{"leader": 1, "worker": 2, "other": 0}, same: true},
-		"Number":   {reason: "One pod less.", of: of, pods: numbers{"leader": 1, "worker": 1}},
-		"Smaller":  {reason: "A pod requests less.", of: shapes{"leader": gpus(4), "worker": gpus(7, "a")}, pods: pods},
-		"Selector": {reason: "A pod selects other nodes.", of: shapes{"leader": gpus(4), "worker": gpus(8)}, pods: pods},
-		"Swapped":  {reason: "The numbers are swapped.", of: of, pods: numbers{"leader": 2, "worker": 1}},
+		"Same":      {reason: "Equal pods.", of: of, pods: pods, same: true},
+		"Names":     {reason: "The names of the requirements say nothing.", of: shapes{"former/1": gpus(4), "x": gpus(8, "a")}, pods: numbers{"former/1": 1, "x": 2}, same: true},
+		"Split":     {reason: "Two names for one shape are one.", of: shapes{"a": gpus(4), "b": gpus(8, "a"), "c": gpus(8, "a")}, pods: numbers{"a": 1, "b": 1, "c": 1}, same: true},
+		"Zero":      {reason: "A number of zero is none.", of: of, pods: numbers{"leader": 1, "worker": 2, "other": 0}, same: true},
+		"Number":    {reason: "One pod less.", of: of, pods: numbers{"leader": 1, "worker": 1}},
+		"Smaller":   {reason: "A pod requests less.", of: shapes{"leader": gpus(4), "worker": gpus(7, "a")}, pods: pods},
+		"Selector":  {reason: "A pod selects other nodes.", of: shapes{"leader": gpus(4), "worker": gpus(8)}, pods: pods},
+		"Tolerates": {reason: "A pod may go to other nodes, too.", of: shapes{"leader": gpus(4), "worker": tolerates(gpus(8, "a"), "x")}, pods: pods},
+		"Swapped":   {reason: "The numbers are swapped.", of: of, pods: numbers{"leader": 2, "worker": 1}},
 	}
 	want := hash(of, pods)
 	for name, tc := range cases {

@@ -21,6 +21,15 @@ func grantedTo(result Result) map[string]bool {
 	return all
 }
 
+// withSmall adds a group to a request that comes first, and is one pod with one GPU.
+func withSmall(req CapacityRequest) CapacityRequest {
+	req.PodRequirements["small"] = *capacitytest.Requirements(1, 1)
+	cr := req.Clusters[here]
+	cr.Groups = append([]ReplicaGroup{{Name: "small", Replicas: []ReplicaRequest{{Name: "small/0", Pods: map[string]int64{"small": 1}}}}}, cr.Groups...)
+	req.Clusters[here] = cr
+	return req
+}
+
 // TestWithdrawn proves that a replica that is no longer requested keeps its grant as long as its service
 // may have workloads of it, if the service has ever said that it runs it.
 func TestWithdrawn(t *testing.T) {
@@ -473,6 +482,7 @@ func TestHoldBeside(t *testing.T) {
 		ledger   []Service
 		requests []CapacityRequest
 		want     []string
+		anew     bool
 	}{
 		"Own": {
 			reason: "It would not fit beside its own grants.", nodes: 2, ledger: []Service{withGPUs(reserved("a", "0/0", "0/1"), 8)},
@@ -499,7 +509,12 @@ func TestHoldBeside(t *testing.T) {
 		},
 		"Got": {
 			reason: "It gets something in this call, and waits anew for the rest.", nodes: 2, ledger: []Service{withGPUs(reserved("c", "0/0"), 8)},
-			requests: []CapacityRequest{early(request("a", 4, 3)), request("c", 8, 1)}, want: []string{"0 of 16 nvidia.com/gpu free in pool p, 4 short"},
+			requests: []CapacityRequest{early(request("a", 4, 3)), request("c", 8, 1)}, want: []string{"0 of 16 nvidia.com/gpu free in pool p, 4 short"}, anew: true,
+		},
+		"GotLess": {
+			reason: "A small group of it is granted. The large one waits on.", nodes: 3, ledger: []Service{withGPUs(reserved("c", "0/0"), 8)},
+			requests: []CapacityRequest{early(withSmall(required(request("a", 8, 2), 2))), request("b", 8, 1), request("c", 8, 1)},
+			want:     []string{"15 of 24 nvidia.com/gpu free in pool p, 1 short" + held, "0 of 24 nvidia.com/gpu free in pool p, 8 short" + while},
 		},
 	}
 	for name, tc := range cases {
@@ -516,7 +531,7 @@ func TestHoldBeside(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			if got := result.Waiting[0].Since.Equal(noon); got != result.Pending[0].Got || got != (name == "Got") {
+			if got := result.Waiting[0].Since.Equal(noon); got != tc.anew {
 				t.Errorf("%s It waits anew: %t", tc.reason, got)
 			}
 		})
@@ -537,6 +552,25 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 	if diff := cmp.Diff(first.Waiting, again.Waiting); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestWaitingOfNamespaces proves that the services of one namespace do not keep the cluster from remembering that those of
+// others wait. Room is held for these.
+func TestWaitingOfNamespaces(t *testing.T) {
+	var requests []CapacityRequest
+	for i := range maxWaiting + 10 {
+		requests = append(requests, created(request(fmt.Sprintf("u%03d", i), 9, 1), "2026-03-01T10:00:00Z"))
+	}
+	small, large := inNamespace(request("small", 1, 1), "other"), inNamespace(created(request("large", 8, 1), "2026-03-01T11:00:00Z"), "other")
+	free := pool(capacitytest.Nodes(1, 8, 64))
+	first := reserve(free, nil, append(requests, small, large))
+	again := Reserve(Input{Cluster: here, Free: free, Ledger: first.Ledger, Requests: append(requests, small, large), Now: noon.Add(HoldAfter)})
+	if len(first.Waiting) != maxWaiting || first.Waiting[maxWaiting-1].UID != "large" {
+		t.Errorf("%d services wait, the last one is %s", len(first.Waiting), first.Waiting[len(first.Waiting)-1].UID)
+	}
+	if got := again.Pending[len(again.Pending)-1].Message; !strings.HasSuffix(got, ". Room is held for it") {
+		t.Errorf("the large one waits because %s", got)
 	}
 }
 

@@ -41,6 +41,7 @@ func TestDecodeRequestSizes(t *testing.T) {
 		"Names":           {reason: "A cluster too many.", text: fmt.Sprintf(`{"uid":"u","namespace":"n","name":"s","clusters":[{"names":[%s],"namespace":"n"}]}`, many(1025, `"c#"`)), want: "at most 1024 are allowed"},
 		"PodRequirements": {reason: "Pod requirements.", text: request("s", "", many(129, `"s#":{}`), none), want: "at most 128 are allowed"},
 		"Labels":          {reason: "Labels of a node selector.", text: request("s", "", `"s":{"nodeSelector":{`+many(257, `"k#":"v"`)+`}}`, none), want: "at most 256 are allowed"},
+		"Tolerations":     {reason: "Tolerations of one pod.", text: request("s", "", `"s":{"tolerations":[`+many(65, `{"key":"k#"}`)+`]}`, none), want: "have 65 tolerations: at most 64 are allowed"},
 		"Name":            {reason: "The name is repeated in the ledger and in the status.", text: request(strings.Repeat("x", 254), "", requirements, none), want: "254 characters: at most 253 are allowed"},
 		"Created":         {reason: "So is the time.", text: request("s", strings.Repeat("x", 65), requirements, none), want: "at most 64 are allowed"},
 		"Resources":       {reason: "Resources of one pod.", text: request("s", "", `"s":{"requests":{`+many(65, `"r#":1`)+`}}`, none), want: "have 65 resources: at most 64 are allowed"},

@@ -58,8 +58,8 @@ func (g *Grant) Nodes() int32 {
 	return int32(min(n, math.MaxInt32))
 }
 
-// A Waiting is a service that waits for room, and since when it got nothing. The time is that
-// of the cluster's clock, so no tenant can choose it.
+// A Waiting is a service that waits for room, and since when it got nothing as large as what it waits for
+// first. The time is that of the cluster's clock, so no tenant can choose it.
 type Waiting struct {
 	ServiceID
 

@@ -44,7 +44,7 @@ func manyServices(n int) Ledger {
 // TestLedgerSize proves that a ConfigMap takes the ledger of 10,000 services.
 func TestLedgerSize(t *testing.T) {
 	l := manyServices(10_000)
-	compressed, plain, err := EncodeLedger(&l)
+	compressed, plain, err := Compress(&l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestLedger(t *testing.T) {
 					}
 				}
 			}
-			one, _, _ := EncodeLedger(&l)
+			one, _, _ := Compress(&l)
 			again, err := DecodeLedger(one)
 			if err != nil {
 				t.Fatal(err)
@@ -121,7 +121,7 @@ func TestLedger(t *testing.T) {
 			}
 		})
 	}
-	whole, _, _ := EncodeLedger(&Ledger{})
+	whole, _, _ := Compress(&Ledger{})
 	for _, b := range [][]byte{nil, []byte("[]"), {0x1f, 0x8b}, whole[:len(whole)-1]} {
 		if _, err := DecodeLedger(b); err == nil {
 			t.Errorf("%q is not a ledger", b)

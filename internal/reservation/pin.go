@@ -10,7 +10,7 @@ import (
 
 // withPin returns the requirements of a pod that has a pin.
 func withPin(r *capacity.PodRequirements, pin *capacity.Pin) *capacity.PodRequirements {
-	return &capacity.PodRequirements{Requests: r.Requests, NodeSelector: r.NodeSelector, Pin: pin}
+	return &capacity.PodRequirements{Requests: r.Requests, NodeSelector: r.NodeSelector, Tolerations: r.Tolerations, Pin: pin}
 }
 
 // pin returns the one address of equal pins.

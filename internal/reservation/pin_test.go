@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
@@ -46,6 +48,25 @@ func selecting(req CapacityRequest, pool string) CapacityRequest {
 	return req
 }
 
+// tolerating has the pods tolerate the taint for a team of capacitytest.
+func tolerating(req CapacityRequest, team string) CapacityRequest {
+	w := req.PodRequirements["w"]
+	req.PodRequirements = map[string]capacity.PodRequirements{"w": *capacitytest.Tolerating(&w, team)}
+	return req
+}
+
+// taintedFor gives all nodes of a pool the taint for a team of capacitytest.
+func taintedFor(free capacity.Free, pool, team string) capacity.Free {
+	for i := range free.Pools {
+		for j := range free.Pools[i].Free {
+			if n := &free.Pools[i].Free[j]; free.Pools[i].Name == pool {
+				*n = capacitytest.Tainted(*n, team)
+			}
+		}
+	}
+	return free
+}
+
 func TestPools(t *testing.T) {
 	small := func() Service { return withGPUs(reserved("1", "0/0"), 4) }
 	cases := map[string]struct {
@@ -70,6 +91,14 @@ func TestPools(t *testing.T) {
 		"a replica of several nodes stays in one pool": {
 			free: twoPools(1, 2), requests: []CapacityRequest{nodes(request("1", 8, 1), 2)},
 			want: map[string]string{"1 0/0": "b"},
+		},
+		"a pool with a taint that is not tolerated is none for it": {
+			free: taintedFor(twoPools(1, 1), "a", "x"), ledger: []Service{pinnedTo(small(), "b")}, requests: []CapacityRequest{request("1", 4, 1), request("2", 4, 2)},
+			want: map[string]string{"1 0/0": "b", "2 0/0": "b"},
+		},
+		"a pool with a taint that is tolerated comes first": {
+			free: taintedFor(twoPools(1, 1), "b", "x"), requests: []CapacityRequest{tolerating(request("1", 8, 1), "x"), request("2", 8, 1)},
+			want: map[string]string{"1 0/0": "b", "2 0/0": "a"},
 		},
 		"a replica that fits into no single pool is not pinned": {
 			free: twoPools(1, 2), requests: []CapacityRequest{nodes(request("1", 8, 1), 3)},
@@ -213,6 +242,14 @@ func TestPinnedPodsCount(t *testing.T) {
 			free: twoPools(0, 1), ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1), onlyA},
 			pending: "pool a has no nvidia.com/gpu", short: []string{"a"},
 		},
+		"nodes of its pool got a taint, and others are served elsewhere": {
+			free: taintedFor(twoPools(1, 1), "a", "x"), ledger: []Service{big()}, requests: []CapacityRequest{request("1", 8, 1), request("3", 8, 1), onlyA},
+			pending: "the nodes of pool a have taints that the pods do not tolerate: dedicated=x:NoSchedule", short: []string{"a"},
+		},
+		"it tolerates the taint that nodes of its pool got": {
+			free: taintedFor(twoPools(1, 1), "a", "x"), ledger: []Service{big()}, requests: []CapacityRequest{grown(tolerating(runningIn(request("1", 8, 1), "a", "0/0"), "x")), tolerating(onlyA, "x")},
+			pending: "0 of 8 nvidia.com/gpu free in pool a, 8 short",
+		},
 		"nodes of its pool are gone, and what is left there is kept for it": {
 			free: twoPools(1, 0), ledger: []Service{pinnedTo(withGPUs(reserved("1", "0/0", "0/1", "0/2"), 3), "a")}, requests: []CapacityRequest{request("1", 3, 3), request("3", 2, 1)},
 			pending: "0 of 8 nvidia.com/gpu free in pools a, b, 2 short", short: []string{"a"},
@@ -299,6 +336,9 @@ func TestGrowthBesideShortPool(t *testing.T) {
 	short, grew := 0, 0
 	for n := range 5000 {
 		in := Input{Cluster: here, Free: twoPools(random.Int64N(3), 1+random.Int64N(3)), Now: noon}
+		if n%2 == 0 {
+			in.Free = taintedFor(in.Free, []string{"a", "b"}[random.IntN(2)], "x")
+		}
 		for i := range 2 + random.IntN(5) {
 			uid, pool, gpus := strconv.Itoa(i), []string{"a", "b", ""}[random.IntN(3)], 1+random.Int64N(6)
 			service, req := withGPUs(reserved(uid, "0/0"), gpus), request(uid, gpus, 1)
@@ -310,6 +350,11 @@ func TestGrowthBesideShortPool(t *testing.T) {
 			}
 			if random.IntN(3) > 0 {
 				req = runningIn(req, pool, "0/0")
+			}
+			// What has no pool has to fit somewhere, or the cluster is overcommitted.
+			if pool == "" || random.IntN(2) == 0 {
+				service.Shapes[0] = *capacitytest.Tolerating(&service.Shapes[0], "x")
+				req = tolerating(req, "x")
 			}
 			in.Ledger.Services, in.Requests = append(in.Ledger.Services, service), append(in.Requests, req)
 		}
@@ -350,11 +395,71 @@ func TestMovesAreShared(t *testing.T) {
 		request("1", 4, 1), request("2", 4, 1),
 		of("other", "0a", 100), of("other", "0b", 101), of("other", "0c", 102), of("more", "0d", 103), of("most", "0e", 104), of("last", "0f", 105),
 		both("0g", 5), both("0h", 6), both("0i", 7), both("0j", 8),
+		of("greedy", "0k", 8), // The same as the last one, after the move of its namespace.
 		selecting(request("3", 8, 1), "a"),
 	}
 	ledger := Ledger{Services: []Service{withGPUs(reserved("1", "0/0"), 4), withGPUs(reserved("2", "0/0"), 4)}}
 	got := grantedTo(Reserve(Input{Cluster: here, Free: twoPools(1, 1), Ledger: ledger, Requests: requests, Now: noon}))
 	if diff := cmp.Diff(map[string]bool{"1": true, "2": true, "3": true}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestTolerationsOfFormerVersion proves that what runs on nodes with taints, and was granted when nobody counted these,
+// keeps its grant, and is granted anew as soon as its request has the tolerations of its pods.
+func TestTolerationsOfFormerVersion(t *testing.T) {
+	const formerLedger = `{"services":[{"namespace":"team","name":"s-1","uid":"1","shapes":[{"requests":{"cpu":1000,"nvidia.com/gpu":8000}}],"grants":[{"pods":[1],"pin":{"pool":"a","nodeSelector":{"pool":"a"}},"started":true,"replicas":["w/0"]}]}]}`
+	const formerRequest = `{"uid":"1","namespace":"team","name":"s-1","podRequirements":{"w":{"requests":{"cpu":1000,"nvidia.com/gpu":8000}}},` +
+		`"clusters":[{"names":["us-east"],"namespace":"team","groups":[{"name":"0","replicas":[{"name":"w/0","pods":{"w":1},"pool":"a"}]}],"running":["w/0"]}]}`
+	tolerations := []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	compressed, _, err := Compress(json.RawMessage(formerLedger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := DecodeLedger(compressed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := DecodeRequest(formerRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := DecodeRequest(formerRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.PodRequirements["w"] = *capacitytest.Tolerating(capacitytest.Requirements(8, 1), "x")
+	now.AssignGenerations(former, 0)
+	replaces := *now
+	replaces.Clusters = map[string]ClusterRequest{here: {Namespace: "team", Groups: []ReplicaGroup{{Name: "0", Replicas: slices.Clone(Replicas(now.Clusters[here].Groups))}}, Running: []key.ReplicaID{"w/0"}}}
+	replaces.Clusters[here].Groups[0].Replicas[0].Replacing = true
+	type outcome struct {
+		Generation  int64
+		Tolerations []corev1.Toleration
+		Pool        string
+		Short       []string
+	}
+	cases := map[string]struct {
+		reason   string
+		requests []CapacityRequest
+		want     outcome
+	}{
+		"NoRequest": {reason: "A service that is not reconciled loses nothing.", want: outcome{Pool: "a", Short: []string{"a"}}},
+		"Former":    {reason: "Its request is from the former version, too.", requests: []CapacityRequest{*former}, want: outcome{Pool: "a", Short: []string{"a"}}},
+		"Now":       {reason: "Its request has the tolerations.", requests: []CapacityRequest{*now}, want: outcome{Generation: 1, Tolerations: tolerations, Pool: "a"}},
+		"Replacing": {reason: "It does not matter that pods from before may still run: they are the same.", requests: []CapacityRequest{replaces}, want: outcome{Generation: 1, Tolerations: tolerations, Pool: "a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			result := Reserve(Input{Cluster: here, Free: taintedFor(twoPools(1, 0), "a", "x"), Ledger: ledger, Requests: tc.requests, Now: noon})
+			if len(result.Services) != 1 || len(result.Pending) != 0 || result.Overcommitted {
+				t.Fatalf("%s It does not keep its grant: %+v", tc.reason, result)
+			}
+			s := result.Services[0]
+			got := outcome{s.Grants[0].Generation, s.Shapes[0].Tolerations, s.Grants[0].Pin.Name(), result.ShortPools}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 )
 
@@ -28,9 +26,7 @@ func (q *Quota) limit(name string, borrow bool) (int64, bool) {
 		return nominal, limited
 	}
 	more, limited := q.Borrowing[name]
-	sum := capacity.Resources{name: nominal}
-	sum.Add(capacity.Resources{name: more}, 1)
-	return sum[name], limited
+	return capacity.Saturated(nominal, more, 1), limited
 }
 
 // A usage is what is granted to a namespace that has a quota.
@@ -39,6 +35,8 @@ type usage struct {
 	// holder is the service of the namespace that quota is held for, if any, and held how much.
 	holder *account
 	held   capacity.Resources
+	// heldFirst tells that this is within the nominal quota, so its service comes before all that borrow.
+	heldFirst bool
 }
 
 // countUsages counts what is granted to the namespaces that have a quota.
@@ -83,7 +81,7 @@ func (b *book) addMore(to capacity.Resources, wants ...want) {
 		before := b.amount(w.before)
 		for name, n := range b.amount(w.pods) {
 			if n > before[name] {
-				to.Add(capacity.Resources{name: n - before[name]}, 1)
+				to[name] = capacity.Saturated(to[name], n-before[name], 1)
 			}
 		}
 	}
@@ -115,7 +113,7 @@ type excess struct {
 
 func (e *excess) String() string {
 	amount := func(n int64) string {
-		q := capacity.Resources{e.name: n}.List(true)[corev1.ResourceName(e.name)]
+		q := capacity.Quantity(e.name, n)
 		return q.String()
 	}
 	text := fmt.Sprintf("namespace %s has %s of the %s %s that its quota allows", e.namespace, amount(e.granted), amount(e.limit), e.name)
@@ -124,7 +122,7 @@ func (e *excess) String() string {
 	}
 	text += fmt.Sprintf(", and %s more are requested", amount(e.requests))
 	if e.held > 0 {
-		text += fmt.Sprintf(", while %s are held for an older service", amount(e.held))
+		text += fmt.Sprintf(", while %s are held for a service that comes first", amount(e.held))
 	}
 	return text
 }
@@ -135,7 +133,7 @@ func (b *book) exceeds(wants []want, borrow bool) *excess {
 	if len(b.Quotas) == 0 {
 		return nil
 	}
-	others, more := map[string]bool{}, map[string]capacity.Resources{}
+	after, more := map[string]bool{}, map[string]capacity.Resources{}
 	for _, w := range wants {
 		namespace := w.account.Namespace
 		u := b.usages[namespace]
@@ -146,25 +144,32 @@ func (b *book) exceeds(wants []want, borrow bool) *excess {
 			more[namespace] = capacity.Resources{}
 		}
 		b.addMore(more[namespace], w)
-		others[namespace] = others[namespace] || u.holder != w.account
+		after[namespace] = after[namespace] || b.holdsBefore(u, w.account)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(more)) {
 		u, q, requests := b.usages[namespace], b.Quotas[namespace], more[namespace]
 		for _, name := range slices.Sorted(maps.Keys(q.Nominal)) {
 			e := excess{namespace: namespace, name: name, nominal: q.Nominal[name], granted: u.granted[name], requests: requests[name]}
-			if others[namespace] {
+			if after[namespace] {
 				e.held = u.held[name]
 			}
-			sum := capacity.Resources{name: e.granted}
-			sum.Add(capacity.Resources{name: e.held}, 1)
-			sum.Add(capacity.Resources{name: e.requests}, 1)
+			sum := capacity.Saturated(capacity.Saturated(e.granted, e.held, 1), e.requests, 1)
 			limit, limited := q.limit(name, borrow)
-			if e.limit = limit; limited && e.requests > 0 && sum[name] > limit {
+			if e.limit = limit; limited && e.requests > 0 && sum > limit {
 				return &e
 			}
 		}
 	}
 	return nil
+}
+
+// holdsBefore tells whether quota is held for a service that is served before another one. Whoever is served
+// before the holder would otherwise wait for a service that comes after it, however long that waits.
+func (b *book) holdsBefore(u *usage, a *account) bool {
+	if u.holder == nil || u.holder == a {
+		return false
+	}
+	return u.heldFirst && b.serving.borrow || order(u.holder, a) < 0
 }
 
 // beyondQuota tells whether nothing of a unit is within the quota, and none is to be held for it.
@@ -184,7 +189,7 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 		return false
 	}
 	wants := unit.first()
-	if b.exceeds(wants, true) == nil {
+	if b.exceeds(wants, true) == nil || b.gotAsMuch(a, wants) {
 		return false
 	}
 	q, all := b.Quotas[a.Namespace], b.grantedTo(a)
@@ -197,10 +202,11 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 	return true
 }
 
-// holdQuota holds quota for a service of a namespace: nobody younger of the namespace gets it.
-func (b *book) holdQuota(a *account, wants []want) {
+// holdQuota holds quota for a service of a namespace: nobody of the namespace who is served after it gets it.
+// beyond tells that this is beyond the nominal quota.
+func (b *book) holdQuota(a *account, wants []want, beyond bool) {
 	if u := b.usages[a.Namespace]; u != nil && u.holder == nil {
-		u.holder = a
+		u.holder, u.heldFirst = a, !beyond
 		b.addMore(u.held, wants...)
 	}
 }

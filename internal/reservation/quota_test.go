@@ -236,7 +236,31 @@ func TestQuotas(t *testing.T) {
 			requests: []CapacityRequest{of("a", required(created(request("a1", 8, 2), old), 2)), of("a", request("used", 6, 2)), of("a", created(request("a2", 4, 1), younger))},
 			want: want{granted: map[string]int{"used": 2}, pending: []string{
 				"a1: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 16 more are requested. Quota is held for it",
-				"a2: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 4 more are requested, while 16 are held for an older service",
+				"a2: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows, and 4 more are requested, while 16 are held for a service that comes first",
+			}},
+		},
+		"OlderBorrows": {
+			reason: "Quota that is held for a younger service is held from those after it only, and an older one borrows.",
+			gpus:   32, quotas: map[string]Quota{"a": gpuQuota(0, 8, 8)}, waits: "a2",
+			services: []Service{grantedIn("a", withGPUs(reserved("used", "0/0"), 8))},
+			requests: []CapacityRequest{
+				of("a", request("used", 8, 1)), of("a", created(request("a1", 4, 1), old)), of("a", required(created(request("a2", 6, 2), "2026-03-01T10:30:00Z"), 2)), of("a", created(request("a3", 4, 1), younger)),
+			},
+			want: want{granted: map[string]int{"used": 1, "a1": 1}, pending: []string{
+				"a2: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows (8, and 8 borrowed), and 12 more are requested. Quota is held for it",
+				"a3: namespace a has 12 of the 16 nvidia.com/gpu that its quota allows (8, and 8 borrowed), and 4 more are requested, while 12 are held for a service that comes first",
+			}},
+		},
+		"OlderBorrowsAfterNominal": {
+			reason: "What is held within the nominal quota comes before all that borrow, and so before an older one.",
+			gpus:   8, quotas: map[string]Quota{"a": {Nominal: capacity.Resources{capacitytest.CPU: 16000}, Borrowing: capacity.Resources{capacitytest.CPU: 32000}}}, waits: "a2",
+			services: []Service{grantedIn("b", withGPUs(reserved("b", "0/0"), 1))},
+			requests: []CapacityRequest{
+				of("b", request("b", 1, 1)), of("a", required(created(requesting(request("a1", 0, 2), 0, 20), old), 2)), of("a", created(requesting(request("a2", 0, 1), 8, 16), younger)),
+			},
+			want: want{granted: map[string]int{"b": 1}, pending: []string{
+				"a2: 7 of 8 nvidia.com/gpu free in pool p, 1 short. Room is held for it",
+				"a1: namespace a has 0 of the 48 cpu that its quota allows (16, and 32 borrowed), and 40 more are requested, while 16 are held for a service that comes first",
 			}},
 		},
 		"HeldWithoutNominal": {
@@ -345,7 +369,7 @@ func TestHoldQuota(t *testing.T) {
 				if room := strings.Contains(p.Message, "while room is held"); room != (name == "Borrow" && p.UID == "small" || name == "NoRoom" && p.UID == "other") {
 					t.Errorf("%s %s is pending: %s", tc.reason, p.UID, p.Message)
 				}
-				if held := strings.Contains(p.Message, "while 16 are held for an older service"); held != ((name == "Long" || name == "NoRoom") && p.UID == "small") {
+				if held := strings.Contains(p.Message, "while 16 are held for a service that comes first"); held != ((name == "Long" || name == "NoRoom") && p.UID == "small") {
 					t.Errorf("%s %s is pending: %s", tc.reason, p.UID, p.Message)
 				}
 			}

@@ -92,6 +92,9 @@ func (sim *clusterSim) change(random *rand.Rand) {
 		if random.IntN(2) == 0 {
 			req = required(req, 1)
 		}
+		if random.IntN(2) == 0 {
+			req = tolerating(req, "x")
+		}
 		req.AssignGenerations(nil, 0)
 		sim.requests = append(sim.requests, req)
 	case n == 3:
@@ -101,6 +104,9 @@ func (sim *clusterSim) change(random *rand.Rand) {
 		// Other pods, some of which fit onto no node.
 		sim.edit(random.IntN(len(sim.requests)), func(req *CapacityRequest) {
 			req.PodRequirements = map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(1+random.Int64N(10), 1)}
+			if random.IntN(2) == 0 {
+				*req = tolerating(*req, "x")
+			}
 		})
 	case n == 4:
 		// Another number of pods.
@@ -172,8 +178,13 @@ func TestReserveInvariants(t *testing.T) {
 	for run := range uint64(runs) {
 		random := rand.New(rand.NewPCG(run, 5))
 		cluster := func(a, b int64) capacity.Free {
-			if run%2 == 0 {
+			switch {
+			case run%4 == 0:
 				return pool(capacitytest.Nodes(a, 8, 640), capacitytest.Nodes(b, 4, 640))
+			case run%4 == 2:
+				return pool(capacitytest.Nodes(a, 8, 640), capacitytest.Tainted(capacitytest.Nodes(b, 4, 640), "x"))
+			case run%8 == 3:
+				return taintedFor(capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(a, 8, 640)), capacitytest.Pool("b", capacitytest.Nodes(b, 4, 640))}}, "b", "x")
 			}
 			return capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(a, 8, 640)), capacitytest.Pool("b", capacitytest.Nodes(b, 4, 640))}}
 		}

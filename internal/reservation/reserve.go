@@ -1,12 +1,14 @@
 package reservation
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 const (
@@ -141,8 +143,11 @@ type account struct {
 	// granted has the grants, in the order of names.
 	granted map[key.ReplicaID]granted
 	names   []key.ReplicaID
-	// got tells that something was granted in this call.
-	got bool
+	// got tells that something was granted in this call, and gotPods are its pods, without pins: pods that a queue of Kueue counts are none.
+	got     bool
+	gotPods tally
+	// next is what the first unit that waits needs first.
+	next []want
 	// running are the replicas that the service claims to run.
 	running map[key.ReplicaID]bool
 	// shapes are those of the request, by their names.
@@ -181,7 +186,7 @@ func open(in *Input) *book {
 	account := func(id ServiceID) *account {
 		a := known[id]
 		if a == nil {
-			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}}
+			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}, gotPods: tally{}}
 			known[id] = a
 			b.accounts = append(b.accounts, a)
 		}
@@ -332,6 +337,23 @@ func (a *account) unreserved() []ReplicaRequest {
 	})
 }
 
+// inTurn returns the services whose waiting time the ledger remembers. Each namespace has its first one among them, then its
+// second one, and so on: many services of one that never fit would hide those of the others.
+func inTurn(waiting []*account) map[*account]bool {
+	turns, all := map[string]int{}, map[*account]bool{}
+	turn := make(map[*account]int, len(waiting))
+	order := slices.DeleteFunc(slices.Clone(waiting), func(a *account) bool { return a.request.NotAllowed != "" })
+	for _, a := range order {
+		turn[a] = turns[a.Namespace]
+		turns[a.Namespace]++
+	}
+	slices.SortStableFunc(order, func(x, y *account) int { return cmp.Compare(turn[x], turn[y]) })
+	for _, a := range order[:min(len(order), maxWaiting)] {
+		all[a] = true
+	}
+	return all
+}
+
 // close returns what was decided.
 func (b *book) close() Result {
 	result := Result{Free: b.free, Overcommitted: b.overcommitted, ShortPools: b.shortPools}
@@ -347,20 +369,13 @@ func (b *book) close() Result {
 		}
 	}
 	waiting := slices.DeleteFunc(b.inOrder(), func(a *account) bool { return len(a.waits) == 0 })
-	slices.SortStableFunc(waiting, func(x, y *account) int {
-		switch {
-		case x.borrows == y.borrows:
-			return 0
-		case y.borrows:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(waiting, func(x, y *account) int { return sorting.First(!x.borrows, !y.borrows) })
+	remembered := inTurn(waiting)
 	for _, a := range waiting {
 		result.Pending = append(result.Pending, a.pending())
-		if len(result.Waiting) < maxWaiting && a.request.NotAllowed == "" {
+		if remembered[a] {
 			since := a.waitingSince
-			if a.got || since.IsZero() {
+			if since.IsZero() || len(a.next) > 0 && b.gotAsMuch(a, a.next) {
 				since = b.now
 			}
 			result.Waiting = append(result.Waiting, Waiting{a.ServiceID, since})

@@ -32,7 +32,8 @@ type unit struct {
 
 // A serving is what is known while requests are served in order.
 type serving struct {
-	// failed has the wants that did not fit, and why. Equal ones do not fit either.
+	// failed has the wants that did not fit, and why. Equal ones do not fit either. If the namespace had no move or no
+	// search left, only those of the namespace do not.
 	failed map[string]string
 	// shares are what each namespace may still use. looks are those of tries for several units.
 	shares map[string]*share
@@ -178,13 +179,23 @@ func (b *book) hopeless(u *unit) bool {
 	if b.beyondQuota(u) {
 		return true
 	}
-	_, failed := b.serving.failed[idOf(u.wants)]
+	_, failed := b.failedBefore(idOf(u.wants), u.account.Namespace)
 	return failed && len(u.wants) == 1 && !b.mayHold(u.account) && !b.mayHoldQuota(u)
 }
 
 // waitedLong tells whether a service has waited for long enough that something is held for it.
 func (b *book) waitedLong(a *account) bool {
-	return !a.waitingSince.IsZero() && !a.got && b.now.Sub(a.waitingSince) >= HoldAfter
+	return !a.waitingSince.IsZero() && b.now.Sub(a.waitingSince) >= HoldAfter
+}
+
+// gotAsMuch tells whether a service was granted as much in this call as some wants request. It then waits anew. Less than that is no
+// progress: a role that is scaled up and down would take the turn of a large replica of the same service again and again.
+func (b *book) gotAsMuch(a *account, wants []want) bool {
+	all := tally{}
+	for _, w := range wants {
+		all.add(w.requested, 1)
+	}
+	return a.got && b.pods(a.gotPods).covers(b.pods(all))
 }
 
 // mayHold tells whether room may be held for a service.
@@ -280,14 +291,14 @@ func (b *book) refuse(u *unit, refused refusal) {
 	switch {
 	case len(u.wants) == 0:
 	case !refused.quota:
-		b.wait(u.account, u.wants, refused)
+		b.waitUnit(u, refused)
 		b.hold(u)
 	case b.serving.borrow:
-		b.wait(u.account, u.wants, refused)
+		b.waitUnit(u, refused)
 	default:
 		b.serving.borrowers = append(b.serving.borrowers, *u)
 		if b.mayHoldQuota(u) {
-			b.holdQuota(u.account, u.first())
+			b.holdQuota(u.account, u.first(), true)
 		}
 	}
 }
@@ -304,6 +315,14 @@ func (u *unit) first() []want {
 // split returns the wants that suffice to start their group, and the others.
 func split(wants []want) (start, others []want) {
 	return toStart(wants, func(w want) bool { return w.replica.Required })
+}
+
+// waitUnit records what of a unit is not granted, and why.
+func (b *book) waitUnit(u *unit, refused refusal) {
+	b.wait(u.account, u.wants, refused)
+	if u.account.next == nil {
+		u.account.next = u.first()
+	}
 }
 
 // wait records what is not granted, and why.
@@ -330,6 +349,9 @@ func (b *book) hold(u *unit) {
 		return
 	}
 	wants := u.first()
+	if b.gotAsMuch(a, wants) {
+		return
+	}
 	own, hold := tally{}, tally{}
 	for _, name := range a.names {
 		own.add(a.granted[name].pods, 1)
@@ -348,6 +370,6 @@ func (b *book) hold(u *unit) {
 		b.free.Close(left, &b.Free)
 	}
 	b.serving.holder = a
-	b.holdQuota(a, wants)
+	b.holdQuota(a, wants, b.serving.borrow)
 	a.why += ". Room is held for it"
 }

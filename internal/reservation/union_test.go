@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 )
 
@@ -84,6 +85,37 @@ func TestUnion(t *testing.T) {
 				got[set.Requirements.Requests[capacitytest.GPU]/1000] += set.Count
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUnionOfTolerations proves where pods count that differ in their tolerations.
+func TestUnionOfTolerations(t *testing.T) {
+	pod := func(gpus int64, teams ...string) *capacity.PodRequirements {
+		return capacitytest.Tolerating(capacitytest.Requirements(gpus, 1), teams...)
+	}
+	of := func(all ...*capacity.PodRequirements) []*capacity.PodRequirements { return all }
+	cases := map[string]struct {
+		reason      string
+		before, now *capacity.PodRequirements
+		want        []*capacity.PodRequirements
+	}{
+		"Added":   {"The grant is of an earlier version, or a toleration was added.", pod(4), pod(4, "x"), of(pod(4, "x"))},
+		"Removed": {"Wherever those that come fit, those from before do.", pod(4, "x"), pod(4), of(pod(4))},
+		"Changed": {"They need other nodes, and those from before still run.", pod(4, "x"), pod(4, "y"), of(pod(4, "x"), pod(4, "y"))},
+		"Smaller": {"Those from before need more room, on fewer nodes.", pod(8), pod(4, "x"), of(pod(8))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := open(&Input{})
+			two := func(r *capacity.PodRequirements) pods { return b.pods(tally{b.shape(r): 2}) }
+			var want []capacity.PodSet
+			for _, r := range tc.want {
+				want = append(want, capacity.PodSet{Requirements: r, Count: 2})
+			}
+			if diff := cmp.Diff(want, b.union(two(tc.before), two(tc.now)).sets); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -39,6 +40,9 @@ const maxPodSets = 8
 
 // maxPods limits the pods of one replica, so that sums never overflow.
 const maxPods = 1 << 20
+
+// MaxTolerations limits the tolerations of one pod.
+const MaxTolerations = 64
 
 // maxResources limits the resources that one pod requests.
 const maxResources = 64
@@ -121,8 +125,23 @@ func checkPodRequirements(requirements map[string]capacity.PodRequirements) erro
 				return fmt.Errorf("pod requirements %q select nodes by a label of %d characters: at most %d are allowed", name, n, maxQualifiedName)
 			}
 		}
+		if err := checkTolerations(requirements[name].Tolerations); err != nil {
+			return fmt.Errorf("pod requirements %q %w", name, err)
+		}
 		if err := checkRequests(requirements[name].Requests); err != nil {
 			return fmt.Errorf("pod requirements %q %w", name, err)
+		}
+	}
+	return nil
+}
+
+func checkTolerations(tolerations []corev1.Toleration) error {
+	if n := len(tolerations); n > MaxTolerations {
+		return fmt.Errorf("have %d tolerations: at most %d are allowed", n, MaxTolerations)
+	}
+	for _, t := range tolerations {
+		if n := max(len(t.Key), len(t.Operator), len(t.Value), len(t.Effect)); n > maxQualifiedName {
+			return fmt.Errorf("have a toleration with a text of %d characters: at most %d are allowed", n, maxQualifiedName)
 		}
 	}
 	return nil

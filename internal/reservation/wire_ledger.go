@@ -24,30 +24,23 @@ const (
 // compressors are reused: a new one takes most of a MiB, and a cluster needs one for each part of its answers.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// Compress encodes a value as compressed JSON. The same value gives the same bytes.
-func Compress(v any) ([]byte, error) {
-	compressed, _, err := compress(v)
-	return compressed, err
-}
-
-// A length counts what is written.
-type length int
-
-func (n *length) Write(p []byte) (int, error) {
-	*n += length(len(p))
-	return len(p), nil
-}
-
-// compress also returns the length of the JSON.
-func compress(v any) (compressed []byte, plain int, err error) {
-	b, n := &bytes.Buffer{}, length(0)
+// Compress encodes a value as compressed JSON, and returns the length of the JSON too. The same value gives the same
+// bytes. The line break has always been there, and without it every ledger would be written once more.
+func Compress(v any) (compressed []byte, plain int, err error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot compress: %w", err)
+	}
+	text = append(text, '\n')
+	b := &bytes.Buffer{}
 	z, _ := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(z)
 	z.Reset(b)
-	if err := errors.Join(json.NewEncoder(io.MultiWriter(z, &n)).Encode(v), z.Close()); err != nil {
+	_, err = z.Write(text)
+	if err := errors.Join(err, z.Close()); err != nil {
 		return nil, 0, fmt.Errorf("cannot compress: %w", err)
 	}
-	return b.Bytes(), int(n), nil
+	return b.Bytes(), len(text), nil
 }
 
 // Decompress decodes what Compress has encoded.
@@ -82,10 +75,6 @@ func decodeJSON(text []byte, into any) error {
 	return errors.New("it repeats a name, or is not UTF-8")
 }
 
-// EncodeLedger encodes a ledger as compressed JSON, and returns the length of the JSON too. The same ledger
-// gives the same bytes.
-func EncodeLedger(l *Ledger) (compressed []byte, plain int, err error) { return compress(l) }
-
 // DecodeLedger decodes and validates a ledger.
 func DecodeLedger(compressed []byte) (Ledger, error) {
 	l := Ledger{}
@@ -97,7 +86,7 @@ func DecodeLedger(compressed []byte) (Ledger, error) {
 			return Ledger{}, fmt.Errorf("invalid grants of %s/%s: %w", l.Services[i].Namespace, l.Services[i].Name, err)
 		}
 		for j := range l.Services[i].Shapes {
-			l.Services[i].Shapes[j].DropZeros()
+			l.Services[i].Shapes[j].Normalize()
 		}
 	}
 	return l, nil
@@ -105,7 +94,7 @@ func DecodeLedger(compressed []byte) (Ledger, error) {
 
 func (s *Service) check() error {
 	for i := range s.Shapes {
-		if err := checkRequests(s.Shapes[i].Requests); err != nil {
+		if err := errors.Join(checkRequests(s.Shapes[i].Requests), checkTolerations(s.Shapes[i].Tolerations)); err != nil {
 			return fmt.Errorf("shape %d: %w", i, err)
 		}
 	}

@@ -80,8 +80,9 @@ func DecodeRequest(text string) (*CapacityRequest, error) {
 	if err := req.check(); err != nil {
 		return nil, fmt.Errorf("invalid capacity request: %w", err)
 	}
-	for _, r := range req.PodRequirements {
-		r.DropZeros()
+	for name, r := range req.PodRequirements {
+		r.Normalize()
+		req.PodRequirements[name] = r
 	}
 	if err := req.addClusters(wire.Clusters); err != nil {
 		return nil, fmt.Errorf("invalid capacity request: %w", err)

@@ -52,6 +52,8 @@ func TestDecodeRequest(t *testing.T) {
 		"LongName":           {reason: "Long names would fill the ledger.", text: change(`"w/0"`, `"`+strings.Repeat("w", 101)+`"`), want: "the name of a replica has 101 characters: at most 100 are allowed"},
 		"LongResource":       {reason: "Messages name resources.", text: change("nvidia.com/gpu", strings.Repeat("r", 318)), want: "have a resource whose name has 318 characters: at most 317 are allowed"},
 		"LongLabel":          {reason: "Messages name labels.", text: change(`{"w":{"requests"`, `{"w":{"nodeSelector":{"a":"`+strings.Repeat("v", 318)+`"},"requests"`), want: "pod requirements \"w\" select nodes by a label of 318 characters: at most 317 are allowed"},
+		"LongToleration":     {reason: "The ledger has them.", text: change(`{"w":{"requests"`, `{"w":{"tolerations":[{"key":"k","value":"`+strings.Repeat("v", 318)+`"}],"requests"`), want: "pod requirements \"w\" have a toleration with a text of 318 characters: at most 317 are allowed"},
+		"Prefers":            {reason: "Such a toleration says nothing.", text: change(`{"w":{"requests"`, `{"w":{"tolerations":[{"key":"k","effect":"PreferNoSchedule"}],"requests"`)},
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" names the pod requirements "x", which podRequirements does not have`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1: it must be between 0 and 0, that of the request`},
@@ -151,6 +153,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	f.Add(former, int64(2))
 	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"":{}},"clusters":[{"names":["us-east"],"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"":1048576}}]},{}]}]}`, int64(0))
 	f.Add(`{"uid":"u","namespace":"n","name":"s","podRequirements":{"a":{"requests":{"nvidia.com/gpu":9223372036854775807,"cpu":1}}},"clusters":[{"names":["us-east"],"namespace":"n","groups":[{"replicas":[{"name":"a","pods":{"a":1000}}]}]}]}`, int64(5000))
+	f.Add(strings.Replace(wellFormed, `{"w":{"requests"`, `{"w":{"tolerations":[{"key":"dedicated","value":"x"},{"operator":"Gt","key":"dedicated","value":"1","tolerationSeconds":1}],"requests"`, 1), int64(2))
 	f.Fuzz(func(t *testing.T, text string, nodes int64) {
 		req, err := DecodeRequest(text)
 		if err != nil {
@@ -163,7 +166,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if _, err := DecodeRequest(again); err != nil {
 			t.Fatalf("an encoded request cannot be decoded: %v", err)
 		}
-		free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(min(max(nodes, 0), 5000), 8, 64)})}}
+		free := capacity.Free{Pools: []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{capacitytest.Nodes(min(max(nodes, 0), 5000), 8, 64), capacitytest.Tainted(capacitytest.Nodes(2, 8, 64), "x")})}}
 		result := reserve(free, nil, []CapacityRequest{*req})
 		for _, n := range result.Free.Pools[0].Free {
 			for name, left := range n.Free {
@@ -173,7 +176,7 @@ func FuzzDecodeRequest(f *testing.F) {
 			}
 		}
 		result = Reserve(Input{Cluster: here, Free: free, Ledger: result.Ledger, Requests: []CapacityRequest{*req}, NotSchedulable: "not schedulable", Now: noon})
-		compressed, _, err := EncodeLedger(&result.Ledger)
+		compressed, _, err := Compress(&result.Ledger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - Answering: a replica with a former template may answer requests together with others of its version,
     whatever units these are in.
   - Unknown: such a replica may answer requests. Its status is older than its spec, as after every
-    edit.
+    edit, or a pod of it is being deleted.
 
 # Rules
 
@@ -51,6 +51,9 @@ package rollout
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // A State is what is observed of one replica.
@@ -68,14 +71,20 @@ type State struct {
 	RunningPodGroup string
 	// Size is how many pods it was told to have last. 0 if that is not known.
 	Size int32
-	// Serving tells that all of its pods are ready, and that none of them is being replaced.
+	// Serving tells that all of its pods are ready, and that none of them is being replaced, or known to be deleted.
 	Serving bool
 	// Broken tells that its controller has reported on its newest spec, and that it is not ready.
 	Broken bool
+	// Since is when it was made, or its controller last reported otherwise. Zero if that is not known.
+	Since time.Time
 }
 
 // Updated tells whether the replica was given a revision, and no partition holds it back.
 func (s State) Updated(revision string) bool { return s.Revision == revision && (!s.Held || s.Runs) }
+
+// MayServe tells whether the replica serves, or it is not known that it does not. Its status may be older than its
+// spec, or its cluster out of reach.
+func (s State) MayServe() bool { return s.Exists && !s.Broken }
 
 // A Unit is what changes together.
 type Unit struct {
@@ -210,13 +219,7 @@ func inOrder(units []Unit) []int {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		if units[a].Broken != units[b].Broken {
-			if units[a].Broken {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(units[b].Index, units[a].Index)
+		return cmp.Or(sorting.First(units[a].Broken, units[b].Broken), cmp.Compare(units[b].Index, units[a].Index))
 	})
 	return order
 }

@@ -47,6 +47,7 @@ const (
 	ReasonAbandoned            = "Abandoned"
 	ReasonOnHold               = "OnHold"
 	ReasonPaused               = "Paused"
+	ReasonNotReconciled        = "NotReconciled"
 	ReasonUnreachable          = "Unreachable"
 	ReasonWeight               = "WeightIsZero"
 	ReasonDuplicate            = "DuplicateTarget"
@@ -86,11 +87,8 @@ type Decision struct {
 	Serves bool
 	// TakenOver tells that other clusters answer, or let wait, what is requested here.
 	TakenOver bool
-	// AllOrNothing tells that all groups have to fit at once.
-	AllOrNothing bool
-	// AwaitsFailover tells that the cluster is out of reach, and that the service leaves it if
-	// it stays so.
-	AwaitsFailover bool
+	// Due is when the service leaves the cluster, if that stays out of reach. Zero if it does not.
+	Due time.Time
 	// Abandoned tells that what runs there is forgotten, and not deleted.
 	Abandoned bool
 }
@@ -106,12 +104,26 @@ type Solution struct {
 // Assign decides for each candidate which replicas run there, and which home each group has.
 // What exists in a cluster and must leave it (see eligibility) does so only after it runs
 // elsewhere. An abandoned cluster is left as soon as its Objects are orphaned.
-func Assign(problem Problem) Solution {
+func Assign(problem Problem) Solution { return newScheduler(problem).assign() }
+
+// searchSteps bounds all searches of one call, in node classes that they look at. Each of a tenant's replicas may fit nowhere.
+const searchSteps = 20 * capacity.SearchSteps
+
+func newScheduler(problem Problem) *scheduler {
 	n := len(problem.Candidates)
 	p := &scheduler{
-		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), place: make([]int, n),
+		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), place: make([]int, n), steps: searchSteps,
 		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{},
 	}
+	p.Candidates = slices.Clone(p.Candidates)
+	for i := range p.Candidates {
+		p.Candidates[i].Free.Budget = &p.steps
+	}
+	return p
+}
+
+func (p *scheduler) assign() Solution {
+	n := len(p.Candidates)
 	rank := make([]string, n)
 	for i := range p.Candidates {
 		c := &p.Candidates[i]
@@ -154,6 +166,8 @@ type scheduler struct {
 	someReachable bool
 	// accepting tells that the gateways of an eligible candidate do not refuse the service.
 	accepting bool
+	// steps is what is left of searchSteps.
+	steps int
 	// free is what is left in each candidate after what was assigned or asked so far.
 	free []capacity.Free
 	// assigned has the groups that each candidate is to run: those whose home it is, or all
@@ -173,8 +187,13 @@ type scheduler struct {
 // why not all of them fit.
 func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation.ReplicaGroup) (bool, string) {
 	ok, why := p.fitsWhole(free, c, groups)
-	if ok || c.NotSchedulable != "" {
-		return ok, why
+	return ok || p.startFits(free, c, groups), why
+}
+
+// startFits tells whether at least those of the missing replicas fit that suffice to start, if not all of them do, and takes their capacity.
+func (p *scheduler) startFits(free *capacity.Free, c *Candidate, groups []reservation.ReplicaGroup) bool {
+	if c.NotSchedulable != "" {
+		return false
 	}
 	if p.Policy == v1alpha1.PlacementFailover {
 		groups = []reservation.ReplicaGroup{reservation.Merged(groups)}
@@ -182,11 +201,11 @@ func (p *scheduler) fits(free *capacity.Free, c *Candidate, groups []reservation
 	missing := c.missing(groups)
 	required := reservation.ToStart(missing)
 	if len(required) == len(missing) {
-		return false, why
+		return false
 	}
 	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
-	ok, _ = free.Allocate(request.PodSets(required))
-	return ok, why
+	ok, _ := free.Allocate(request.PodSets(required))
+	return ok
 }
 
 // fitsWhole tells whether all missing replicas fit, and takes their capacity.
@@ -207,7 +226,7 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
-	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, AllOrNothing: p.Policy == v1alpha1.PlacementFailover, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
+	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
 	assigned, asked := names(p.assigned[i]), names(p.asked[i])
 	for _, group := range p.Groups {
 		switch {
@@ -224,7 +243,9 @@ func (p *scheduler) decide(i int) Decision {
 		d.State, d.Groups = v1alpha1.StateLeaving, withoutReplicas(p.Groups)
 		d.Message += p.queueLeaves(i)
 	}
-	d.AwaitsFailover = d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && !p.eligibility[i].mustLeave && p.Policy != v1alpha1.PlacementReplicate
+	if d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && !c.InOutage && p.Policy != v1alpha1.PlacementReplicate {
+		d.Due = c.Unreachable.Add(p.FailoverAfter)
+	}
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.
 	stays := !p.eligibility[i].mustLeave && slices.ContainsFunc(p.assigned[i], c.present)

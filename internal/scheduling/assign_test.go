@@ -65,6 +65,7 @@ func TestAssign(t *testing.T) {
 		return c
 	}
 	onHold := func(c *Candidate) { c.StopPolicy, c.NotSchedulable = v1alpha1.StopHold, "on hold" }
+	paused := func(c *Candidate) { c.Paused, c.NotSchedulable = true, "paused" }
 	named := func(name string, c Candidate) Candidate { c.Name = name; return c }
 	almostFull := func(c *Candidate) { c.Free = capacity.Free{Pools: []capacity.Pool{nodes("h100", 1, 8)}} }
 	running := func(c *Candidate) { c.Present, c.Ready, c.Reserved = firstGroup, firstGroup, firstGroup }
@@ -74,6 +75,10 @@ func TestAssign(t *testing.T) {
 	half := func(c *Candidate) { c.Present = set("0/prefill/0") }
 	lateStart := func(c *Candidate) {
 		c.Present, c.Reserved, c.Created = firstGroup, firstGroup, map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Hour)}
+	}
+	requested := func(c *Candidate) { c.Requested = map[key.GroupID]bool{"0": true} }
+	refused := func(c *Candidate) {
+		c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
 	}
 	large := func(names ...key.ReplicaID) []reservation.ReplicaGroup {
 		all := []reservation.ReplicaGroup{{Name: "0"}}
@@ -95,8 +100,8 @@ func TestAssign(t *testing.T) {
 		Pending int
 		// NoTraffic tells that the cluster leaves, and that requests go elsewhere.
 		NoTraffic bool
-		// AwaitsFailover tells that the service leaves the cluster if it stays out of reach.
-		AwaitsFailover bool
+		// Due is when the service leaves the cluster if it stays out of reach.
+		Due time.Time
 	}
 	// These follow from what most cases are about: both replicas run, both were just asked for, or both run on until they do elsewhere.
 	runsThere := outcome{State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}}
@@ -210,7 +215,7 @@ func TestAssign(t *testing.T) {
 			},
 		},
 		"NeverReadyNoRoom": {
-			reason: "Without room elsewhere it stays.",
+			reason: "Without room elsewhere it stays, and asks the next one all the same. An estimate may not show the last node.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
 			candidates: []Candidate{
 				east(func(c *Candidate) {
@@ -219,8 +224,128 @@ func TestAssign(t *testing.T) {
 				named("west", east(almostFull)),
 			},
 			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"SpreadBesideHold": {
+			reason: "A group that fits nowhere asks one that reserves something, although one on hold comes first.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{named("west", east(onHold)), east(almostFull)},
+			want: map[string]outcome{
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in east"},
+				"east": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"SpreadAllOnHold": {
+			reason: "If none reserves anything, it asks the first one.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{east(onHold), named("west", east(onHold))},
+			want: map[string]outcome{
+				"west": {State: v1alpha1.StatePending, Reason: ReasonOnHold, Message: "on hold", Pending: 2},
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in west"},
+			},
+		},
+		"NeverReadyQuota": {
+			reason: "After a start time-out, a cluster that refuses although it seems to have room does not hide the next one.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(lateStart),
+				named("west", east(refused)), named("north", east()),
+			},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north": asked,
+			},
+		},
+		"NeverReadyAllRefused": {
+			reason: "Once all with room have refused, nothing that is asked is withdrawn.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(refused)), named("north", east(refused, almostFull))},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+			},
+		},
+		"NeverReadyNextInLine": {
+			reason: "Where one has refused, the next one is asked beside it, although it seems to have no room either.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(refused, almostFull)), named("north", east(onHold)), named("south", east(almostFull))},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, south", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+				"south": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"NeverReadyAll": {
+			reason: "After two refusals all others are asked at once. Each that is added later would make the request longer.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(refused)), named("north", east(refused)), named("south", east()), named("middle", east(almostFull))},
+			want: map[string]outcome{
+				"east":   {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, north, south, middle", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":   {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"south":  asked,
+				"middle": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"NeverReadyPaused": {
+			reason: "A cluster that is known to be paused stays asked, where no other is. Otherwise it would look as if it was not.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(requested, paused)), named("north", east(onHold))},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2},
+				"north": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+			},
+		},
+		"PausedOnHold": {
+			reason: "That it is paused is known only because it does not answer, and says more.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(onHold, requested, paused)},
+			want:       map[string]outcome{"east": {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2}},
+		},
+		"SpreadPaused": {
+			reason: "So does it for a group without a home, although one on hold comes first.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{named("west", east(onHold)), named("north", east(requested, paused)), east(onHold)},
+			want: map[string]outcome{
+				"west":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2},
+				"east":  {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "capacity is requested in north"},
+			},
+		},
+		"NeverReadyAwaits": {
+			reason: "One that may still answer comes before the next one without room.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(refused, almostFull)), named("north", east(almostFull, requested)), named("south", east(almostFull))},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+				"south": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east, and capacity is requested in west, north"},
+			},
+		},
+		"NeverReadyOnHold": {
+			reason: "Where no other reserves anything, none is asked.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(onHold))},
+			want: map[string]outcome{
 				"east": {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and no other cluster has room for it", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
-				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short"},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonOnHold, Message: "on hold"},
+			},
+		},
+		"RefusedBesideSilent": {
+			reason: "Once one has refused, all are asked, although another may still answer.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(refused), named("west", east(requested)), named("north", east())},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePending, Reason: ReasonNotReserved, Message: "8 short", Pending: 2},
+				"west":  asked,
+				"north": asked,
 			},
 		},
 		"NeverReadyRefused": {
@@ -278,6 +403,20 @@ func TestAssign(t *testing.T) {
 			candidates: []Candidate{east(func(c *Candidate) { c.OutsideFleet, c.Free = true, capacity.Free{} })},
 			want:       map[string]outcome{"east": runsThere},
 		},
+		"TimedOut": {
+			reason: "It says why it moves, until it is removed.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{
+				east(func(c *Candidate) {
+					c.Present, c.Reserved, c.Created = firstGroup, firstGroup, map[key.ReplicaID]time.Time{"0/decode/0": *ago(time.Hour)}
+				}),
+				named("west", east(func(c *Candidate) { c.Reserved = firstGroup })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateLeaving, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and it runs in west, and leaves this cluster once it is ready there", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west": runsThere,
+			},
+		},
 		"FailedToStart": {
 			reason: "What never became ready serves nobody, so it is removed as soon as the record names another home.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: map[key.GroupID]reservation.Home{"0": {Cluster: "west", Epoch: 2, FailedIn: "east"}},
@@ -322,8 +461,24 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Minute) }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, AwaitsFailover: true},
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Due: now.Add(4 * time.Minute)},
 				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"UnreachableInOutage": {
+			reason: "Nothing is due while most of the fleet is out of reach, because the service does not leave.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable, c.InOutage = ago(time.Minute), true })},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z, like most of the fleet: the control plane is probably the cause, so nothing moves", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+			},
+		},
+		"UnreachableReplicate": {
+			reason: "With Replicate it does not leave either.",
+			policy: v1alpha1.PlacementReplicate, groups: oneGroup,
+			candidates: []Candidate{east(running, func(c *Candidate) { c.Unreachable = ago(time.Minute) })},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePlaced, Reason: ReasonUnreachable, Message: "out of reach since 2026-03-01T11:59:00Z", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
 			},
 		},
 		"Failover": {
@@ -373,7 +528,7 @@ func TestAssign(t *testing.T) {
 			},
 		},
 		"Paused": {
-			reason: "Nobody answers a request of a paused cluster, so the next one is asked.",
+			reason: "Nobody answers a request of a paused cluster, so the next one is asked beside it.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{
 				east(func(c *Candidate) {
@@ -382,8 +537,28 @@ func TestAssign(t *testing.T) {
 				named("west", east()),
 			},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonPaused, Message: "it is paused"},
+				"east": {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "it is paused", Pending: 2},
 				"west": asked,
+			},
+		},
+		"PausedBoth": {
+			reason: "Two paused clusters are not asked in turn: all are asked, so that it is in the queue of one that answers.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(requested, paused), named("west", east(requested, paused)), named("north", east(almostFull))},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2},
+				"north": {State: v1alpha1.StatePending, Reason: ReasonInsufficientCapacity, Message: "8 of 8 nvidia.com/gpu free in pool h100, 8 short", Pending: 2},
+			},
+		},
+		"NeverReadyPausedBeside": {
+			reason: "A paused one stays asked beside the next one, for a group that stays in its home, too.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
+			candidates: []Candidate{east(lateStart), named("west", east(requested, paused)), named("north", east())},
+			want: map[string]outcome{
+				"east":  {State: v1alpha1.StatePlaced, Reason: ReasonStartTimedOut, Message: "it did not become ready in time, and capacity is requested in west, north", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}},
+				"west":  {State: v1alpha1.StatePending, Reason: ReasonPaused, Message: "paused", Pending: 2},
+				"north": asked,
 			},
 		},
 		"HoldGrowth": {
@@ -1120,7 +1295,7 @@ func TestAssign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]outcome{}
 			for _, d := range Assign(Problem{Policy: tc.policy, Groups: tc.groups, PodRequirements: requirements, Candidates: tc.candidates, FailoverAfter: 5 * time.Minute, StartTimeout: time.Hour, Now: now, Homes: tc.homes}).Decisions {
-				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves, AwaitsFailover: d.AwaitsFailover}
+				got[d.Name] = outcome{State: d.State, Reason: d.Reason, Message: d.Message, Run: slices.Sorted(maps.Keys(d.Run)), Pending: len(d.Pending), NoTraffic: d.Reason == ReasonNotNeeded && len(d.Run) > 0 && !d.Serves, Due: d.Due}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -1206,6 +1381,23 @@ func TestLeavesByGroup(t *testing.T) {
 }
 
 // BenchmarkAssign assigns one service among 1,000 to 20 clusters.
+// TestAssignIsBounded proves that replicas that fit nowhere, of which only searches know that, cost a call no more than one budget.
+func TestAssignIsBounded(t *testing.T) {
+	p := Problem{Policy: v1alpha1.PlacementSpread, FailoverAfter: time.Minute, PodRequirements: map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(3, 1)}}
+	for i := range 1500 {
+		r := reservation.ReplicaRequest{Name: key.ReplicaID("w/" + strconv.Itoa(i)), Pods: map[string]int64{"w": 9}}
+		p.Groups = append(p.Groups, reservation.ReplicaGroup{Name: key.GroupID(r.Name), Replicas: []reservation.ReplicaRequest{r}})
+	}
+	for i := range 20 {
+		// Each of four nodes has 8 GPUs, and takes two of nine pods with 3.
+		p.Candidates = append(p.Candidates, Candidate{Name: "c" + strconv.Itoa(i), Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}})
+	}
+	// A search may go over by the classes of one step.
+	if steps, most := StepsOf(p); steps < most || steps > most+len(p.Candidates) {
+		t.Errorf("the searches looked at %d node classes, want %d", steps, most)
+	}
+}
+
 func BenchmarkAssign(b *testing.B) {
 	p := Problem{Policy: v1alpha1.PlacementSpread, PodRequirements: requirements, FailoverAfter: time.Minute}
 	for i := range 4 {

@@ -41,11 +41,13 @@ func (v *view) awaits() []string {
 
 // silent returns those of the awaited clusters that have not answered in time. Their
 // InferenceClusters may say why: one is paused, or cannot be reconciled.
-func silent(awaited []string, members []member, candidates []Candidate) []string {
+func (v *view) silent(awaited []string, members []member, candidates []Candidate) []string {
 	var all []string
 	for i := range candidates {
 		c := &candidates[i]
-		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && len(c.Reserved) == 0 && c.AskedFor >= RequestTimeout && slices.Contains(awaited, name) {
+		waits := len(c.Reserved) < len(v.lastRequested(members[i].inferenceCluster))
+		late := c.AskedFor >= RequestTimeout || v.snapshot.Silent[c.Name]
+		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && waits && late && slices.Contains(awaited, name) {
 			all = append(all, name)
 		}
 	}
@@ -62,7 +64,8 @@ func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
 	}
 	for _, name := range v.snapshot.Labelled {
 		_, exists := v.snapshot.Clusters[name]
-		// Without the last request, a cluster would read that it was withdrawn. It is missing instead.
+		// Without the last request the label goes: with it, the cluster would read that nothing is requested of it. It takes a
+		// request that it does not find for missing, and keeps the grants.
 		unread := v.snapshot.Request != nil && exists && v.snapshot.Unanswered[name]
 		all[name] = all[name] || !v.snapshot.Resolved || unread
 	}

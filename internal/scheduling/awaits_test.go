@@ -67,6 +67,11 @@ func TestAwaits(t *testing.T) {
 			schedulingtest.Reserved("worker/0")(s.Clusters["east"])
 			s.Clusters["east"].Status.Reservations[0].Replicas[0].Generation = 1
 		}, want: reads{Awaits: []string{"east"}}},
+		"GrantedPart": {reason: "East has granted what runs there, and has not answered what was added.", change: func(s *scheduling.Snapshot) {
+			s.Request, s.UnplacedSince = schedulingtest.Requested(nil, "east", 1, "worker/0", "worker/1"), s.Now.Add(-time.Hour)
+			schedulingtest.Reserved("worker/0")(s.Clusters["east"])
+			s.Clusters["east"].Status.Reservations[0].Replicas[0].Generation = 1
+		}, want: reads{Awaits: []string{"east"}, Silent: []string{"east"}}},
 		"NotAsked": {reason: "East was asked for nothing so far.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Hour)
 			s.Request = schedulingtest.Requested(nil, "west", 1, "worker/0")
@@ -76,6 +81,13 @@ func TestAwaits(t *testing.T) {
 		}, want: reads{Awaits: []string{"west"}, Withdrawn: []string{"west"}}},
 		"Slow": {reason: "East may still answer.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-59*time.Second)
+		}, want: reads{Awaits: []string{"east"}}},
+		"SilentBefore": {reason: "East was read before. What it said has changed the condition, so the time starts anew.", change: func(s *scheduling.Snapshot) {
+			s.States, s.UnplacedSince, s.Silent = nil, s.Now, map[string]bool{"east": true}
+		}, want: reads{Awaits: []string{"east"}, Silent: []string{"east"}}},
+		"AnswersAgain": {reason: "East was read before, and has answered.", change: func(s *scheduling.Snapshot) {
+			s.States, s.UnplacedSince, s.Silent = nil, s.Now, map[string]bool{"east": true}
+			s.Clusters["east"].Status.Pending = []v1alpha1.PendingRequest{{UID: "uid", Namespace: "ns", Name: "svc", Generation: 1}}
 		}, want: reads{Awaits: []string{"east"}}},
 		"Refused": {reason: "East has answered.", change: func(s *scheduling.Snapshot) {
 			s.States, s.UnplacedSince = nil, s.Now.Add(-time.Hour)

@@ -60,8 +60,8 @@ type Candidate struct {
 	// how long this has been requested.
 	Answered bool
 	AskedFor time.Duration
-	// Paused tells that Crossplane does not reconcile the cluster.
-	Paused bool
+	// Paused tells that Crossplane does not reconcile the cluster, and NotReconciled that it cannot.
+	Paused, NotReconciled bool
 	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
 	NotSchedulable string
 	// PendingMessage is what the cluster says about pending replicas.

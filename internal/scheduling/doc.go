@@ -40,6 +40,10 @@ reserved what the unit needs, nothing changes. A unit without such a cluster ask
   - all of them, as soon as that has refused, or has not answered for RequestTimeout. Under
     Failover also if none seems to have the capacity. The unit is then in the queue of each.
 
+A unit that could not answer in time asks one cluster that seems to have the capacity, after a
+refusal another one, and then all that reserve anything: an estimate of nothing may hide the last
+nodes. It keeps its home meanwhile, and room may be held for it as for any other.
+
 # Phases of a unit in a cluster
 
   - Absent: it does not exist there, and no capacity is requested.

@@ -24,6 +24,8 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		return v1alpha1.StatePlaced, e.reason, e.message
 	case !e.eligible():
 		return v1alpha1.StateNotPlaced, e.reason, e.message
+	case len(p.wanted(i)) == 0 && len(d.Run) > 0 && p.hasTimedOut(c):
+		return v1alpha1.StateLeaving, ReasonStartTimedOut, startTimedOut + p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(p.wanted(i)) == 0 && len(d.Run) > 0:
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
@@ -35,9 +37,9 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		}
 		return pendingState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
 	case p.startTimedOut[i] && !slices.ContainsFunc(p.asked, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 }):
-		return v1alpha1.StatePlaced, ReasonStartTimedOut, "it did not become ready in time, and no other cluster has room for it"
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, startTimedOut + "no other cluster has room for it"
 	case p.startTimedOut[i]:
-		return v1alpha1.StatePlaced, ReasonStartTimedOut, "it did not become ready in time, and " + p.locations(i)
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, startTimedOut + p.locations(i)
 	case len(p.wanted(i)) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
@@ -51,13 +53,26 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	return v1alpha1.StateNotPlaced, ReasonNotNeeded, p.locations(i)
 }
 
+// startTimedOut is how messages about StartTimedOut begin.
+const startTimedOut = "it did not become ready in time, and "
+
+// hasTimedOut tells whether a group that runs in a candidate has another home now because it could not answer there in time.
+func (p *scheduler) hasTimedOut(c *Candidate) bool {
+	return slices.ContainsFunc(p.Groups, func(g reservation.ReplicaGroup) bool {
+		h := p.homes[g.Name]
+		return h.FailedIn != "" && h.FailedIn == c.Name && p.timeIsOut(&g, c, h.Epoch-1)
+	})
+}
+
 // shortageReason is the reason why a cluster reserves nothing more.
 func (c *Candidate) shortageReason() string {
 	switch {
+	case c.Paused: // The first two are known only of a cluster that does not answer, and say why (silent).
+		return ReasonPaused
+	case c.NotReconciled:
+		return ReasonNotReconciled
 	case c.StopPolicy == v1alpha1.StopHold:
 		return ReasonOnHold
-	case c.Paused:
-		return ReasonPaused
 	}
 	return ReasonInsufficientCapacity
 }

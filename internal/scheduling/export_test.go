@@ -24,3 +24,10 @@ func ReadCluster(ic *v1alpha1.InferenceCluster) Candidate {
 
 // AddUnassigned is addUnassigned.
 var AddUnassigned = addUnassigned
+
+// StepsOf returns how many node classes the searches of a call look at, and how many they may.
+func StepsOf(problem Problem) (steps, most int) {
+	p := newScheduler(problem)
+	p.assign()
+	return searchSteps - p.steps, searchSteps
+}

@@ -83,8 +83,7 @@ func (v *view) changes(at *ClusterState, r key.ReplicaID) bool {
 
 // noteReplacing notes which replicas of a request may still have pods that they requested otherwise
 // before. That ends when the cluster runs what this request was granted for. Until then, nobody else
-// gets the room of these pods. It also notes what runs all the same, because a change may have come
-// after it that has to wait.
+// gets the room of these pods. It also notes the newest generation that runs. A later change may be waiting.
 func (v *view) noteReplacing(r *reservation.CapacityRequest) {
 	for name, at := range r.Clusters {
 		state, before := v.snapshot.States[at.Name], v.lastRequested(name)
@@ -130,8 +129,8 @@ func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservat
 	return reservation.ReplicasByName(v.snapshot.Request.Clusters[inferenceCluster].Groups)
 }
 
-// A granted replica has the generation that its grant answers, the pool of all its pods, if they are
-// in one, and the hash of the pods that it is for.
+// A granted replica has the generation that its grant answers, and the hash of the pods that it is for. If
+// all its pods are in one pool, it has that too.
 type granted struct {
 	generation int64
 	pool       string
@@ -156,15 +155,16 @@ func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool
 	if ic == nil || v.snapshot.Unanswered[inferenceCluster] {
 		return nil, false
 	}
-	reserved := reservationOf(ic, v.demand.ServiceID)
-	if reserved == nil {
-		return nil, true
-	}
-	return grantsFromStatus(reserved.Replicas), true
+	return v.grantsOf(ic), true
 }
 
-func grantsFromStatus(list []v1alpha1.Replicas) map[key.ReplicaID]granted {
-	all := map[key.ReplicaID]granted{}
+// grantsOf returns what a cluster has granted to the service, or nil if it knows nothing of the service.
+func (v *view) grantsOf(ic *v1alpha1.InferenceCluster) map[key.ReplicaID]granted {
+	reserved := reservationOf(ic, v.demand.ServiceID)
+	if reserved == nil {
+		return nil
+	}
+	all, list := map[key.ReplicaID]granted{}, reserved.Replicas
 	for i := range list {
 		for _, r := range ReplicasFromStatus(list[i : i+1]) {
 			all[r] = granted{list[i].Generation, list[i].Pool, list[i].PodsHash}

@@ -117,7 +117,7 @@ func (p *scheduler) recordedIn(group key.GroupID, i int) bool {
 // best returns the candidate with the most of a unit, or -1. Best is one where the rest of the
 // unit fits, then one where more of it is ready. Of equal ones it is the first.
 func (p *scheduler) best(u unit, is func(int) bool) int {
-	qualified := slices.DeleteFunc(p.byLoad(), func(i int) bool { return !is(i) })
+	qualified := slices.DeleteFunc(p.inPreference(), func(i int) bool { return !is(i) })
 	if len(qualified) == 1 {
 		return qualified[0]
 	}
@@ -147,15 +147,15 @@ func (p *scheduler) best(u unit, is func(int) bool) int {
 // rest does not fit into its home, or no requests can reach that, a cluster that has all of it
 // becomes its home.
 func (p *scheduler) nextHome(u unit, home int) int {
-	has := p.existsOrReserved
+	has := p.canStartIn
 	if home >= 0 && !p.eligibility[home].mustLeave && !p.startFailed(u, home) {
 		free, c := p.free[home].Clone(), &p.Candidates[home]
-		if fits, _ := p.fitsWhole(&free, c, u); p.usable(home) && (fits || p.hasMost(u, home)) {
+		if fits, _ := p.fitsWhole(&free, c, u); p.usable(home) && (fits || p.hasAllThatExists(u, home)) {
 			return home
 		}
-		has = p.hasMost
+		has = p.hasAllThatExists
 	} else if p.mayRunElsewhere(u, home) {
-		has = p.hasMost
+		has = p.hasAllThatExists
 	}
 	if other := p.best(u, func(i int) bool { return i != home && p.usable(i) && has(u, i) }); other >= 0 {
 		return other
@@ -174,13 +174,13 @@ func (p *scheduler) mayRunElsewhere(u unit, home int) bool {
 	return false
 }
 
-// existsOrReserved tells whether each group of a unit can start in a candidate.
-func (p *scheduler) existsOrReserved(u unit, i int) bool {
+// canStartIn tells whether each group of a unit can start in a candidate.
+func (p *scheduler) canStartIn(u unit, i int) bool {
 	return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].canStart(&g) })
 }
 
-// hasMost tells whether all that exists of a unit in any cluster exists in a candidate.
-func (p *scheduler) hasMost(u unit, i int) bool {
+// hasAllThatExists tells whether all that exists of a unit in any cluster exists in a candidate.
+func (p *scheduler) hasAllThatExists(u unit, i int) bool {
 	some := false
 	for _, r := range reservation.Replicas(u) {
 		exists := slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Present[r.Name] })
@@ -195,7 +195,6 @@ func (p *scheduler) hasMost(u unit, i int) bool {
 // startFailed tells whether a group of a unit could not answer in its home for the start time-out. The
 // time-out doubles with each home, so that a service that is ready nowhere moves ever more seldom.
 func (p *scheduler) startFailed(u unit, home int) bool {
-	const mostDoublings = 6
 	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() {
 		return false
 	}
@@ -205,11 +204,17 @@ func (p *scheduler) startFailed(u unit, home int) bool {
 		if !p.recordedIn(g.Name, home) || h.Started || p.answersIn(&g, home) {
 			return false
 		}
-		timeout := p.StartTimeout << min(max(h.Epoch-1, 0), mostDoublings)
-		return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
-			at, known := c.Created[r.Name]
-			return known && p.Now.Sub(at) >= timeout
-		})
+		return p.timeIsOut(&g, c, h.Epoch)
+	})
+}
+
+// timeIsOut tells whether a replica of a group exists in a candidate for longer than its home of an epoch may take to answer.
+func (p *scheduler) timeIsOut(g *reservation.ReplicaGroup, c *Candidate, epoch int64) bool {
+	const mostDoublings = 6
+	timeout := p.StartTimeout << min(max(epoch-1, 0), mostDoublings)
+	return p.StartTimeout > 0 && slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool {
+		at, known := c.Created[r.Name]
+		return known && p.Now.Sub(at) >= timeout
 	})
 }
 
@@ -280,39 +285,74 @@ func (p *scheduler) setHome(u unit, home, was int) {
 // well. Clusters answer within seconds. One that is paused or fails never does.
 const RequestTimeout = time.Minute
 
+// mostAlone is how many clusters a unit that stays in its home asks one by one.
+const mostAlone = 2
+
 // ask returns the clusters of which capacity for a unit is requested. First it is one that
 // probably has it. As soon as that has refused, or has not answered in time, it is all of them:
 // the unit is then in the queue of each cluster, and the first that reserves it becomes its home. failed tells that
 // it could not answer in the home that it has.
+//
+// A unit that stays in its home asks one that seems to have room at first, and after a refusal another one. Then it asks all at once,
+// because each cluster that is added later makes the request longer: it has a generation of its own there.
 func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	if p.mayRunElsewhere(u, home) {
 		return nil
 	}
-	others := slices.DeleteFunc(p.byLoad(), func(i int) bool { return i == home || !p.usable(i) })
+	others := slices.DeleteFunc(p.inPreference(), func(i int) bool { return i == home || !p.usable(i) })
 	if failed {
 		// What starts nowhere tries one cluster after the other. The first that fits could be where it failed before.
 		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(p.after(home, a), p.after(home, b)) })
 	}
-	asked := func(i int) bool {
-		return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].Requested[g.Name] })
-	}
-	refused := slices.ContainsFunc(others, func(i int) bool { return asked(i) && p.Candidates[i].NotSchedulable == "" })
-	if refused && slices.ContainsFunc(others, func(i int) bool { return asked(i) && p.Candidates[i].mayAnswer() }) {
-		return slices.DeleteFunc(others, func(i int) bool { return !asked(i) })
-	}
+	asked, inVain, fresh := p.alreadyAsked(u, others)
+	answered := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].Answered })
+	mayAnswer := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].mayAnswer() })
 	stays := home >= 0 && p.eligibility[home].eligible()
-	if !refused || stays {
-		if i := p.firstFit(u, others); i >= 0 {
-			return slices.DeleteFunc(others, func(o int) bool { return o != i && (!refused || !asked(o)) })
+	switch {
+	case mayAnswer && !answered: // Once one has refused, no other is worth waiting for. Its time may start anew with whatever the others say.
+		return asked
+	case len(asked) > 0 && !stays:
+		return others
+	}
+	silent := slices.DeleteFunc(slices.Clone(inVain), func(i int) bool { return !p.Candidates[i].Paused && !p.Candidates[i].NotReconciled })
+	if len(asked) < mostAlone {
+		if next := p.firstFit(u, fresh); next >= 0 {
+			return append(slices.Concat(silent, asked), next)
 		}
 	}
+	open := slices.DeleteFunc(slices.Clone(fresh), func(i int) bool { return p.Candidates[i].NotSchedulable != "" })
 	switch {
-	case stays:
-		return nil // It stays where it is not ready, because there is no room elsewhere.
-	case !refused && p.Policy == v1alpha1.PlacementSpread && len(others) > 0:
-		return others[:1] // Several that answer one after the other would spread by who is faster.
+	case stays && mayAnswer:
+		return asked
+	case stays && len(asked)+len(open) > 0: // An estimate may not show the last nodes.
+		return slices.Concat(silent, asked, open)
+	case stays || p.Policy == v1alpha1.PlacementSpread && len(open) == 0 && len(inVain) > 0:
+		return inVain
+	case p.Policy != v1alpha1.PlacementSpread:
+		return others
 	}
-	return others
+	// Several that answer one after the other would spread by who is faster.
+	some := slices.Concat(open, fresh)
+	return slices.Concat(silent, some[:min(1, len(some))])
+}
+
+// alreadyAsked splits candidates into those that are asked for a unit, and the others. If none of those that are asked reserves
+// anything new, they are asked in vain, and are among the others. Those of which only their InferenceClusters say so stay asked:
+// these would not be read any more, and they would look as if they reserved something again.
+func (p *scheduler) alreadyAsked(u unit, candidates []int) (asked, inVain, others []int) {
+	open := false
+	for _, i := range candidates {
+		c := &p.Candidates[i]
+		if slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !c.Requested[g.Name] }) {
+			others = append(others, i)
+			continue
+		}
+		asked, open = append(asked, i), open || c.NotSchedulable == ""
+	}
+	if !open {
+		return nil, asked, candidates
+	}
+	return asked, nil, others
 }
 
 // after is the place of a candidate among those that follow another one in the order of preference, in turn.
@@ -321,11 +361,11 @@ func (p *scheduler) after(other, i int) int {
 	return (p.place[i] - p.place[other] + n) % n
 }
 
-// byLoad returns all candidates in the order in which a unit prefers them: that of the placement, if
+// inPreference returns all candidates in the order in which a unit prefers them: that of the placement, if
 // it lists them. Under Spread, those with the fewest groups for their weight come first. Equal ones
 // have another order in each service, so that services do not all ask the same cluster, or all leave
 // a lost one for the same other one.
-func (p *scheduler) byLoad() []int {
+func (p *scheduler) inPreference() []int {
 	order := slices.Clone(p.order)
 	if p.Policy != v1alpha1.PlacementSpread {
 		return order
@@ -349,11 +389,14 @@ func (p *scheduler) usable(i int) bool {
 // firstFit returns the first of some candidates into which all of a unit fits, or else what it needs to start,
 // and takes the capacity there. It is -1 if there is none.
 func (p *scheduler) firstFit(u unit, candidates []int) int {
-	for _, fits := range []func(*capacity.Free, *Candidate, []reservation.ReplicaGroup) (bool, string){p.fitsWhole, p.fits} {
-		for _, i := range candidates {
-			if ok, _ := fits(&p.free[i], &p.Candidates[i], u); ok {
-				return i
-			}
+	for _, i := range candidates {
+		if ok, _ := p.fitsWhole(&p.free[i], &p.Candidates[i], u); ok {
+			return i
+		}
+	}
+	for _, i := range candidates {
+		if p.startFits(&p.free[i], &p.Candidates[i], u) {
+			return i
 		}
 	}
 	return -1

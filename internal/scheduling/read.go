@@ -132,28 +132,18 @@ func unreported(ic *v1alpha1.InferenceCluster) bool {
 	return len(ic.Status.Pools) == 0
 }
 
-// localQueue returns the queue from which Kueue admits what runs in a cluster. Kueue keeps that fixed.
-func (v *view) localQueue(m member) string {
-	return v.queue(m, (*v1alpha1.InferenceClusterSpec).LocalQueue, func(at *ClusterState) string { return at.LocalQueue })
-}
-
-// gangQueue returns Volcano's queue for gangs in a cluster.
-func (v *view) gangQueue(m member) string {
-	return v.queue(m, (*v1alpha1.InferenceClusterSpec).GangQueue, func(at *ClusterState) string { return at.GangQueue })
-}
-
-// queue returns a queue that an InferenceCluster names. While that cannot be read, it is the one of what runs there.
-func (v *view) queue(m member, named func(*v1alpha1.InferenceClusterSpec) string, runs func(*ClusterState) string) string {
-	if m.inferenceCluster == "" {
-		return ""
+// queues returns the queue from which Kueue admits what runs in a cluster, which Kueue keeps fixed, and Volcano's queue for
+// gangs there. While the InferenceCluster cannot be read, they are those of what runs there.
+func (v *view) queues(m member) (local, gang string) {
+	c, at := v.clusters[m.inferenceCluster], v.snapshot.States[m.target.Cluster]
+	switch {
+	case m.inferenceCluster == "":
+	case c != nil:
+		return c.Spec.LocalQueue(), c.Spec.GangQueue()
+	case at != nil:
+		return at.LocalQueue, at.GangQueue
 	}
-	if c := v.clusters[m.inferenceCluster]; c != nil {
-		return named(&c.Spec)
-	}
-	if at := v.snapshot.States[m.target.Cluster]; at != nil {
-		return runs(at)
-	}
-	return ""
+	return "", ""
 }
 
 // readReserved reads what a cluster has reserved for the service.
@@ -167,11 +157,9 @@ func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name st
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	reserved := reservationOf(ic, v.demand.ServiceID)
-	if reserved == nil || v.snapshot.Request == nil {
-		return
+	if grants := v.grantsOf(ic); grants != nil && v.snapshot.Request != nil {
+		c.Reserved = v.reserved(&requested, grants)
 	}
-	c.Reserved = v.reserved(&requested, grantsFromStatus(reserved.Replicas))
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.
@@ -205,7 +193,7 @@ func readCluster(c *Candidate, ic *v1alpha1.InferenceCluster) {
 	for _, p := range ic.Status.Pools {
 		pool := capacity.Pool{Name: p.Name, Labels: p.NodeSelector, NodeCount: int64(p.NodeCount), Total: capacity.ResourcesOf(p.Capacity), Estimated: len(p.Capacity) == 0}
 		for _, n := range p.Free {
-			pool.Free = append(pool.Free, capacity.NodeClass{Count: int64(n.NodeCount), Free: capacity.ResourcesOf(n.Resources)})
+			pool.Free = append(pool.Free, capacity.NodeClass{Count: int64(n.NodeCount), Free: capacity.ResourcesOf(n.Resources), Taints: v1alpha1.NodeTaints(n.Taints)})
 		}
 		c.Free.Pools = append(c.Free.Pools, pool)
 	}
@@ -221,6 +209,7 @@ func readSchedulable(c *Candidate, ic *v1alpha1.InferenceCluster) {
 	}
 	if cond := apimeta.FindStatusCondition(ic.Status.Conditions, v1alpha1.ConditionSchedulable); cond != nil && cond.Status != metav1.ConditionTrue {
 		c.NotSchedulable = cmp.Or(cond.Message, "it does not say that it reserves anything new")
+		c.NotReconciled = cond.Status == metav1.ConditionUnknown
 	}
 	// The condition may be older than the spec.
 	if c.StopPolicy == v1alpha1.StopHold && c.NotSchedulable == "" {

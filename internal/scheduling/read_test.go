@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -83,6 +86,9 @@ func TestRead(t *testing.T) {
 			d.UsedBy = func(name string) bool { return name == cluster }
 		}
 	}
+	taintWest := func(_ *scheduling.Demand, s *scheduling.Snapshot) {
+		s.Clusters["west"].Status.Pools[0].Free[0].Taints = []v1alpha1.Taint{{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	}
 	const missing = "there is no InferenceCluster east, or none with a profile in fleet.namespace of the Input"
 	notPlaced := outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonUnknown, Message: missing}
 	notNeeded := outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "capacity is requested in west"}
@@ -92,7 +98,12 @@ func TestRead(t *testing.T) {
 		changes []change
 		want    outcome
 	}{
-		"Second": {reason: "West is asked first.", want: notNeeded},
+		"Second":  {reason: "West is asked first.", want: notNeeded},
+		"Tainted": {reason: "The nodes of west take none of its pods.", changes: []change{taintWest}, want: asked},
+		"Tolerates": {reason: "They take these.", changes: []change{taintWest, func(d *scheduling.Demand, _ *scheduling.Snapshot) {
+			pod := d.PodRequirements["worker/leader"]
+			d.PodRequirements = map[string]capacity.PodRequirements{"worker/leader": *capacitytest.Tolerating(&pod, "x")}
+		}}, want: notNeeded},
 		"NotResolved": {reason: "Nothing is said of a cluster before it is known whether it exists.", changes: []change{func(_ *scheduling.Demand, s *scheduling.Snapshot) {
 			s.Resolved, s.Clusters = false, nil
 		}}, want: outcome{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonUnknown, Message: "the clusters of the fleet are not known yet"}},

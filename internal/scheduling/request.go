@@ -3,6 +3,7 @@ package scheduling
 import (
 	"slices"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
@@ -19,7 +20,7 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 			continue
 		}
 		at := reservation.ClusterRequest{
-			Name: m.target.Cluster, Namespace: m.target.Namespace, Groups: d.Groups, AllOrNothing: d.AllOrNothing,
+			Name: m.target.Cluster, Namespace: m.target.Namespace, Groups: d.Groups, AllOrNothing: v.placement.Policy == v1alpha1.PlacementFailover,
 			ProviderConfigKind: m.target.ProviderConfig.Kind, ProviderConfig: m.target.ProviderConfig.Name,
 		}
 		r.Clusters[m.inferenceCluster] = at
@@ -34,7 +35,7 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 func (v *view) claimRunning(r *reservation.CapacityRequest, members []member, decisions []Decision, pins []Pins) {
 	for i, m := range members {
 		at, requested := r.Clusters[m.inferenceCluster]
-		if !requested || m.inferenceCluster == "" {
+		if !requested {
 			continue
 		}
 		state := v.snapshot.States[m.target.Cluster]
@@ -110,9 +111,7 @@ func (v *view) freed(cluster string) func(key.ReplicaID) bool {
 	}
 	var grants map[key.ReplicaID]granted
 	if exists {
-		if reserved := reservationOf(c, v.demand.ServiceID); reserved != nil {
-			grants = grantsFromStatus(reserved.Replicas)
-		}
+		grants = v.grantsOf(c)
 	}
 	return func(name key.ReplicaID) bool {
 		_, has := grants[name]

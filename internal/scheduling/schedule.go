@@ -155,7 +155,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v.addExtra(members, p.Candidates, decisions)
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
 	r.Awaits = v.awaits()
-	r.Silent = silent(r.Awaits, members, p.Candidates)
+	r.Silent = v.silent(r.Awaits, members, p.Candidates)
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 		v.wholeExtra(m, &p.Candidates[i], &decisions[i])
@@ -170,6 +170,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	addUnassigned(demand.Groups, decisions)
 	r.Unassigned = unassigned(demand.Groups, decisions)
 	for i, m := range members {
+		localQueue, gangQueue := v.queues(m)
 		r.Assignments = append(r.Assignments, Assignment{
 			Decision:          decisions[i],
 			Target:            m.target,
@@ -177,8 +178,8 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			Entrypoint:        v.entrypoint(m),
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
-			LocalQueue:        v.localQueue(m),
-			GangQueue:         v.gangQueue(m),
+			LocalQueue:        localQueue,
+			GangQueue:         gangQueue,
 			Pins:              pins[i],
 			Notes:             v.notes(m, &decisions[i], solution.Homes),
 			KeepsRouter:       v.keepsRouter(&p.Candidates[i], &decisions[i]),

@@ -324,7 +324,7 @@ func (s *sim) act(v *simService) {
 		v.present[d.Name], v.receivesTraffic[d.Name] = d.Run, d.Serves
 		if len(d.Groups) > 0 {
 			// What existed when the service read the cluster.
-			request.Clusters[d.Name] = reservation.ClusterRequest{Groups: d.Groups, AllOrNothing: d.AllOrNothing, Running: slices.Sorted(maps.Keys(before[d.Name]))}
+			request.Clusters[d.Name] = reservation.ClusterRequest{Groups: d.Groups, AllOrNothing: problem.Policy == v1alpha1.PlacementFailover, Running: slices.Sorted(maps.Keys(before[d.Name]))}
 		}
 	}
 	if v.request.Clusters == nil {

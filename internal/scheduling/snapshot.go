@@ -42,6 +42,11 @@ type Snapshot struct {
 	// changed. It is the last transition of its condition Placed, because Crossplane notes that
 	// time and the function has no clock to write. Zero if the service does not wait.
 	UnplacedSince time.Time
+	// Silent are the clusters, by their names in the service, of which the last status says that they are not
+	// reconciled. Only their InferenceClusters say so, and UnplacedSince changes with it.
+	Silent map[string]bool
+	// KnowsModels tells that the last status has the names of models that the endpoint picker goes by.
+	KnowsModels bool
 	// States has what exists of the service, by the names of the clusters in the service. The
 	// name is empty beside the XR.
 	States map[string]*ClusterState
@@ -88,6 +93,8 @@ type ClusterState struct {
 	Namespace      string
 	// UIDs of the LeaderWorkerSets in their cluster, by replica.
 	UIDs map[key.ReplicaID]string
+	// PriorityClasses of Kueue that the LeaderWorkerSets name, by replica. Those that name none have an empty one.
+	PriorityClasses map[key.ReplicaID]string
 	// LocalQueue is the queue of Kueue that what runs there was created with.
 	LocalQueue string
 	// GangQueue is the queue of Volcano that the PodGroups there name.
@@ -98,6 +105,14 @@ type ClusterState struct {
 	RouterWasReady bool
 	// Orphaned tells that deleting the Objects keeps the remote objects.
 	Orphaned bool
+}
+
+// NewClusterState returns the state of a cluster in which nothing has been seen so far.
+func NewClusterState() *ClusterState {
+	return &ClusterState{
+		Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Updating: map[key.ReplicaID]bool{}, Restarting: map[key.ReplicaID]bool{},
+		Created: map[key.ReplicaID]time.Time{}, Told: map[key.ReplicaID]Told{}, Pins: Pins{}, Notes: Notes{}, UIDs: map[key.ReplicaID]string{}, PriorityClasses: map[key.ReplicaID]string{}, Orphaned: true,
+	}
 }
 
 // Routed tells whether requests that reach the cluster's gateway get to the endpoint picker.

@@ -2,10 +2,11 @@ package serve
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -66,7 +67,7 @@ func NewMetrics() *Metrics {
 		refusals:  counter("fusioninfer_function_refusals_total", "Calls that were refused, by the reason of the condition Accepted.", "kind", "reason"),
 		answers:   counter("fusioninfer_function_answers_total", "Accepted calls by whether everything was ready.", "kind", "ready"),
 		decisions: counter("fusioninfer_function_decisions_total", "What was decided: placed, moved, released, accepted or refused. Each change counts once.", "decision"),
-		duration: histogram("fusioninfer_function_call_duration_seconds", "How long a call took from its decoded request to its response.",
+		duration: histogram("fusioninfer_function_call_duration_seconds", "How long a call took, with the time that it waited for memory.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}),
 		size: histogram("fusioninfer_function_response_size_bytes", "Size of encoded responses. Crossplane takes at most 4 MiB.",
 			append(prometheus.ExponentialBuckets(4<<10, 2, 10), nearlyTooLarge, 4<<20)),
@@ -112,8 +113,8 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Answered measures a call: how long it took, and what came of it.
-func (m *Metrics) Answered(ctx context.Context, c *composite.Call, took time.Duration, err error) {
+// Answered counts what came of a call.
+func (m *Metrics) Answered(ctx context.Context, c *composite.Call, err error) {
 	kind, known := kinds[c.Kind()]
 	if !known {
 		kind = other
@@ -121,7 +122,6 @@ func (m *Metrics) Answered(ctx context.Context, c *composite.Call, took time.Dur
 	if rpc, is := ctx.Value(call{}).(*call); is {
 		rpc.kind = kind
 	}
-	m.duration.WithLabelValues(kind).Observe(took.Seconds())
 	m.count(kind, c.Response, err)
 	if err != nil {
 		return
@@ -186,23 +186,48 @@ func isReady(desired *fnv1.State) bool {
 	return true
 }
 
-// A call is what is known of the call of a context. gRPC knows the size of its response, and the function its
-// kind.
+// A call is what is known of the call of a context. gRPC knows the size of its response and how long it took, and the function
+// its kind.
 type call struct{ kind string }
 
-// TagRPC notes the call in its context.
-func (m *Metrics) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+// TagRPC notes a call of the function in its context, and not one of another service, such as reflection.
+func (m *Metrics) TagRPC(ctx context.Context, of *stats.RPCTagInfo) context.Context {
+	if of.FullMethodName != fnv1.FunctionRunnerService_RunFunction_FullMethodName {
+		return ctx
+	}
 	return context.WithValue(ctx, call{}, &call{})
 }
 
-// HandleRPC measures the size of the response.
+// HandleRPC measures the size of the response, and how long the call took. One without a kind failed before the function had its
+// request: most of them waited at the gate until their callers had gone.
 func (m *Metrics) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	out, is := s.(*stats.OutPayload)
+	c, is := ctx.Value(call{}).(*call)
 	if !is {
 		return
 	}
-	if c, is := ctx.Value(call{}).(*call); is && c.kind != "" {
-		m.size.WithLabelValues(c.kind).Observe(float64(out.Length))
+	switch s := s.(type) {
+	case *stats.OutPayload:
+		if c.kind != "" {
+			m.size.WithLabelValues(c.kind).Observe(float64(s.Length))
+		}
+	case *stats.End:
+		if c.kind == "" && s.Error != nil {
+			c.kind = other
+			m.calls.WithLabelValues(other, failed(s.Error)).Inc()
+		}
+		if c.kind != "" {
+			m.duration.WithLabelValues(c.kind).Observe(s.EndTime.Sub(s.BeginTime).Seconds())
+		}
+	}
+}
+
+// failed is the result of a call that failed before the function had its request.
+func failed(err error) string {
+	switch status.Code(err) {
+	case codes.Canceled, codes.DeadlineExceeded:
+		return resultCanceled
+	default:
+		return resultError
 	}
 }
 

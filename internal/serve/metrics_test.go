@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -81,7 +83,6 @@ func TestMeasure(t *testing.T) {
 		Results:    []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL}},
 		Conditions: []*fnv1.Condition{{Type: composite.Accepted, Status: fnv1.Status_STATUS_CONDITION_UNKNOWN, Reason: composite.ReasonNotEvaluated}},
 	}
-	const took = "call_duration_seconds"
 	cases := map[string]struct {
 		reason string
 		kind   string
@@ -89,20 +90,20 @@ func TestMeasure(t *testing.T) {
 		err    error
 		want   map[string]float64
 	}{
-		"Ready":    {"Everything is ready.", "InferenceService", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_TRUE), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
-		"Claim":    {"The flavour with claims counts as the same kind.", "XInferenceService", desired(), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1, took + "{InferenceService}": 1}},
-		"NotReady": {"One object is not ready.", "InferenceCluster", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_FALSE), nil, map[string]float64{"calls_total{InferenceCluster,accepted}": 1, "answers_total{InferenceCluster,false}": 1, took + "{InferenceCluster}": 1}},
-		"Deferred": {"A wanted object is left out.", "ModelCache", deferred, nil, map[string]float64{"calls_total{ModelCache,accepted}": 1, "answers_total{ModelCache,false}": 1, took + "{ModelCache}": 1}},
-		"Refused":  {"The spec is refused.", "InferenceModel", refused(composite.ReasonInvalidSpec), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,InvalidSpec}": 1, took + "{InferenceModel}": 1}},
-		"Other":    {"A reason that is not known is no label.", "InferenceModel", refused("Tenant"), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,other}": 1, took + "{InferenceModel}": 1}},
-		"Error":    {"The function failed.", "InferenceModel", broken, nil, map[string]float64{"calls_total{InferenceModel,error}": 1, took + "{InferenceModel}": 1}},
-		"Canceled": {"The caller has gone.", "InferenceModel", nil, context.Canceled, map[string]float64{"calls_total{InferenceModel,canceled}": 1, took + "{InferenceModel}": 1}},
-		"Unknown":  {"A kind that is not known is no label.", "Tenant", desired(), nil, map[string]float64{"calls_total{other,accepted}": 1, "answers_total{other,true}": 1, took + "{other}": 1}},
+		"Ready":    {"Everything is ready.", "InferenceService", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_TRUE), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1}},
+		"Claim":    {"The flavour with claims counts as the same kind.", "XInferenceService", desired(), nil, map[string]float64{"calls_total{InferenceService,accepted}": 1, "answers_total{InferenceService,true}": 1}},
+		"NotReady": {"One object is not ready.", "InferenceCluster", desired(fnv1.Ready_READY_TRUE, fnv1.Ready_READY_FALSE), nil, map[string]float64{"calls_total{InferenceCluster,accepted}": 1, "answers_total{InferenceCluster,false}": 1}},
+		"Deferred": {"A wanted object is left out.", "ModelCache", deferred, nil, map[string]float64{"calls_total{ModelCache,accepted}": 1, "answers_total{ModelCache,false}": 1}},
+		"Refused":  {"The spec is refused.", "InferenceModel", refused(composite.ReasonInvalidSpec), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,InvalidSpec}": 1}},
+		"Other":    {"A reason that is not known is no label.", "InferenceModel", refused("Tenant"), nil, map[string]float64{"calls_total{InferenceModel,refused}": 1, "refusals_total{InferenceModel,other}": 1}},
+		"Error":    {"The function failed.", "InferenceModel", broken, nil, map[string]float64{"calls_total{InferenceModel,error}": 1}},
+		"Canceled": {"The caller has gone.", "InferenceModel", nil, context.Canceled, map[string]float64{"calls_total{InferenceModel,canceled}": 1}},
+		"Unknown":  {"A kind that is not known is no label.", "Tenant", desired(), nil, map[string]float64{"calls_total{other,accepted}": 1, "answers_total{other,true}": 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := NewMetrics()
-			m.Answered(t.Context(), callOf(tc.kind, tc.rsp), time.Second, tc.err)
+			m.Answered(t.Context(), callOf(tc.kind, tc.rsp), tc.err)
 			if diff := cmp.Diff(tc.want, series(t, m)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
@@ -140,12 +141,51 @@ func TestKinds(t *testing.T) {
 // TestResponseSize proves that the size of a response is counted for the kind of its request.
 func TestResponseSize(t *testing.T) {
 	m := NewMetrics()
-	ctx := m.TagRPC(t.Context(), &stats.RPCTagInfo{})
-	m.Answered(ctx, callOf("InferenceService", nil), time.Second, nil)
+	ctx := m.TagRPC(t.Context(), ofFunction)
+	m.Answered(ctx, callOf("InferenceService", nil), nil)
 	m.HandleRPC(ctx, &stats.OutPayload{Length: 5000})
 	m.HandleRPC(m.TagRPC(t.Context(), &stats.RPCTagInfo{}), &stats.OutPayload{Length: 5000}) // A call of another service, such as reflection.
 	if got := series(t, m)["response_size_bytes{InferenceService}"]; got != 1 {
 		t.Errorf("%v sizes are counted, want 1", got)
+	}
+}
+
+// ofFunction is a call of the function.
+var ofFunction = &stats.RPCTagInfo{FullMethodName: fnv1.FunctionRunnerService_RunFunction_FullMethodName}
+
+// TestOtherCalls proves that calls of other services, such as reflection, are not measured.
+func TestOtherCalls(t *testing.T) {
+	m := NewMetrics()
+	m.HandleRPC(m.TagRPC(t.Context(), &stats.RPCTagInfo{FullMethodName: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"}), &stats.End{Error: context.Canceled})
+	if diff := cmp.Diff(map[string]float64{}, series(t, m)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestDuration proves which calls are timed. What waits for memory until its caller has gone was never decoded.
+func TestDuration(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		kind   string
+		err    error
+		want   map[string]float64
+	}{
+		"Answered": {"It is timed for its kind.", "ModelCache", nil, map[string]float64{"calls_total{ModelCache,accepted}": 1, "answers_total{ModelCache,true}": 1, "call_duration_seconds{ModelCache}": 1}},
+		"Waited":   {"Its kind is not known.", "", status.FromContextError(context.DeadlineExceeded).Err(), map[string]float64{"calls_total{other,canceled}": 1, "call_duration_seconds{other}": 1}},
+		"TooLarge": {"gRPC takes no request of its size.", "", status.Error(codes.ResourceExhausted, "too large"), map[string]float64{"calls_total{other,error}": 1, "call_duration_seconds{other}": 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := NewMetrics()
+			ctx := m.TagRPC(t.Context(), ofFunction)
+			if tc.kind != "" {
+				m.Answered(ctx, callOf(tc.kind, &fnv1.RunFunctionResponse{}), nil)
+			}
+			m.HandleRPC(ctx, &stats.End{Error: tc.err})
+			if diff := cmp.Diff(tc.want, series(t, m)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
@@ -170,8 +210,8 @@ func TestSizeOfAlert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, registry := NewMetrics(), prometheus.NewRegistry()
 			registry.MustRegister(m)
-			ctx := m.TagRPC(t.Context(), &stats.RPCTagInfo{})
-			m.Answered(ctx, callOf("InferenceService", nil), time.Second, nil)
+			ctx := m.TagRPC(t.Context(), ofFunction)
+			m.Answered(ctx, callOf("InferenceService", nil), nil)
 			m.HandleRPC(ctx, &stats.OutPayload{Length: tc.size})
 			w := httptest.NewRecorder()
 			promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -193,11 +233,11 @@ func TestDecided(t *testing.T) {
 	}
 	c := callOf("InferenceService", &fnv1.RunFunctionResponse{})
 	c.Refuse(composite.Refusal(composite.ReasonInvalidSpec, field.ErrorList{field.Required(field.NewPath("spec"), "")}))
-	m.Answered(t.Context(), c, time.Second, nil)
+	m.Answered(t.Context(), c, nil)
 	if n := testCounter(t, m, composite.DecisionRefused); n != 1 {
 		t.Errorf("a refusal counts %v times", n)
 	}
-	m.Answered(t.Context(), c, time.Second, context.Canceled)
+	m.Answered(t.Context(), c, context.Canceled)
 	if n := testCounter(t, m, composite.DecisionRefused); n != 1 {
 		t.Error("a call whose caller has gone decides something")
 	}

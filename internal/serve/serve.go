@@ -15,6 +15,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -50,7 +53,11 @@ type Options struct {
 // connection, and by default calls for up to 100 objects at once.
 const maxStreams = 64
 
-// Run serves until it fails.
+// drain is how long calls may go on after the process was told to end. Kubernetes kills it after 30 seconds.
+const drain = 20 * time.Second
+
+// Run serves until it fails, or until the process is told to end. Then it first answers the calls that it has: Crossplane does
+// not repeat them, and each would be a failed reconcile.
 func Run(fn fnv1.FunctionRunnerServiceServer, o Options) error {
 	server, err := newServer(fn, o)
 	if err != nil {
@@ -60,8 +67,25 @@ func Run(fn fnv1.FunctionRunnerServiceServer, o Options) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen for %s connections at address %q: %w", o.Network, o.Address, err)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	return serve(ctx, server, l)
+}
+
+// serve serves until the context ends, and answers the calls that were received before.
+func serve(ctx context.Context, server *grpc.Server, l net.Listener) error {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		defer time.AfterFunc(drain, server.Stop).Stop()
+		server.GracefulStop()
+	})
 	if err := server.Serve(l); err != nil {
+		stop()
 		return fmt.Errorf("cannot serve gRPC connections: %w", err)
+	}
+	if !stop() {
+		<-ended
 	}
 	return nil
 }

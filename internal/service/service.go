@@ -123,7 +123,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
 		MayStop: state.MayStop, Loader: s.renderer.Loader(), HasAdapterClaim: state.HasAdapterClaim(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
 	}
 	s.problems = s.plan.Place(running)
@@ -159,11 +159,7 @@ func (s *Service) Respond() error {
 		return err
 	}
 	objects := render.Without(s.objects, deferred)
-	e := observe.Evaluate(s.plan, state, objects, deferred)
-	return s.call.Accept(composite.Answer{
-		Objects: objects, Ready: e.Ready, Status: e.Status, Conditions: e.Conditions, Events: e.Events, Decisions: e.Decisions,
-		Deferred: e.Deferred, Stable: e.Stable, AwaitsFailover: e.AwaitsFailover, Due: s.plan.Due,
-	})
+	return s.call.Accept(observe.Evaluate(s.plan, state, objects, deferred).Answer)
 }
 
 // refusal is why the objects cannot be applied, or nil. All problems are reported at once.

@@ -58,11 +58,11 @@ func TestClustersAreReplaced(t *testing.T) {
 		},
 		"LeavesItsOwn": {
 			reason: "So would they beside the service.", steps: []string{in(4, ""), in(4, east)},
-			refused: "Removed: the service's own cluster. Not ready: east.",
+			refused: "Removed: the control plane's cluster. Not ready: east.",
 		},
 		"Returns": {
 			reason: "And in the other direction.", steps: []string{in(4, east), in(4, "")},
-			refused: "Removed: east. Not ready: the service's own cluster.",
+			refused: "Removed: east. Not ready: the control plane's cluster.",
 		},
 		"NotReady":      {reason: "The second cluster does not serve.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}, down: "west", refused: "Removed: east. Not ready: west."},
 		"OneByOne":      {reason: "The second cluster serves when the first one goes.", steps: []string{in(4, east), in(4, east+","+west), in(4, west)}},
@@ -109,13 +109,18 @@ func TestClustersAreReplaced(t *testing.T) {
 }
 
 // TestRoleAloneInCluster removes a role from a service that is spread over the fleet, while one cluster
-// runs no other role. Gateways send requests there until the fleet route has left the cluster.
+// runs no other role. Gateways send requests there until the fleet route has left the cluster. Without one, clients do.
 func TestRoleAloneInCluster(t *testing.T) {
+	for name, fleet := range map[string]string{"FleetRoute": "{parentRefs: [{name: hub}]}", "NoFleetRoute": "{}"} {
+		t.Run(name, func(t *testing.T) { testRoleAloneInCluster(t, fleet) })
+	}
+}
+
+func testRoleAloneInCluster(t *testing.T, fleet string) {
+	t.Helper()
 	fn := function.Start(t)
-	const (
-		router = `- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}` + "\n"
-		hub    = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, fleet: {parentRefs: [{name: hub}]}, routes: {allowedHostnames: ["*"]}}`
-	)
+	const router = `- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}` + "\n"
+	input := fmt.Sprintf(`{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, fleet: %s, routes: {allowedHostnames: ["*"]}}`, fleet)
 	spec := func(roles string) string {
 		return "roles:\n" + router + roles + "placement: {policy: Spread, clusterSelector: {}}\n"
 	}
@@ -128,7 +133,7 @@ func TestRoleAloneInCluster(t *testing.T) {
 		return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, pools: []},
 		  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s]}}`, name, reservations)
 	}
-	req := fixture.Request(t, fixture.Service(spec(both)), hub)
+	req := fixture.Request(t, fixture.Service(spec(both)), input)
 	steps := []struct {
 		spec, refused string
 		want          []string

@@ -43,7 +43,7 @@ func TestMoves(t *testing.T) {
 		rsp := settle(t, fn, req, clusters)
 		var events []string
 		for _, r := range rsp.GetResults() {
-			if r.GetTarget() == fnv1.Target_TARGET_COMPOSITE_AND_CLAIM {
+			if r.GetTarget() == fnv1.Target_TARGET_COMPOSITE_AND_CLAIM && strings.HasPrefix(r.GetMessage(), "group ") {
 				events = append(events, r.GetMessage())
 			}
 		}

@@ -65,3 +65,30 @@ func TestBudgetWhileNodesChange(t *testing.T) {
 		}
 	}
 }
+
+// TestGangWhileNodesChange proves that a PodGroup asks for no room as long as it counts pods of a former template. If these are made
+// anew, they would wait for the room of the newest one. Once all replicas have that, the PodGroup asks for its room.
+func TestGangWhileNodesChange(t *testing.T) {
+	const role = "roles: [{name: w, componentType: worker, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m], resources: {limits: {nvidia.com/gpu: 8}}}]}}}]\nrollout: {paused: %t}\n"
+	cases := map[string]struct {
+		reason string
+		nodes  int
+		paused bool
+		want   string
+	}{
+		"Before": {reason: "It has the template from the start.", nodes: 2, want: "16"},
+		"Held":   {reason: "The rollout does not go on.", nodes: 4, paused: true},
+		"Goes":   {reason: "The replica is made anew.", nodes: 4, want: "32"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(role, 2, false))
+			w.rollOut(fmt.Sprintf(role, 2, false))
+			w.rollOut(fmt.Sprintf(role, tc.nodes, tc.paused))
+			got := kube.Lookup(w.req.GetObserved().GetResources()["podgroup"].GetResource(), "spec", "minResources", "nvidia.com/gpu").GetStringValue()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

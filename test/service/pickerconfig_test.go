@@ -161,3 +161,57 @@ func pickerPaused(t *testing.T, rsp *fnv1.RunFunctionResponse) bool {
 	t.Fatalf("there is no Deployment: %v", fixture.Keys(rsp.GetDesired().GetResources()))
 	return false
 }
+
+// TestRouterReadyAfterEdit shows that RouterReady is False in the call that changes endpoint pickers. Their Deployment still says that the
+// former ones are ready.
+func TestRouterReadyAfterEdit(t *testing.T) {
+	const (
+		input     = "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: east}]%s}"
+		available = "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: \"True\"}]}"
+	)
+	cases := map[string]struct {
+		reason        string
+		router, input string
+		want          []string
+	}{
+		"Resources": {reason: "They need more memory.", router: "endpointPicker: {resources: {limits: {memory: 8Gi}}}", want: []string{"TRUE AllReady", "FALSE Updating", "TRUE AllReady"}},
+		"Replicas":  {reason: "There are more of them.", router: "replicas: 2", want: []string{"TRUE AllReady", "FALSE Updating", "TRUE AllReady"}},
+		"Labels":    {reason: "The platform team changes their labels.", input: ", labels: {team: a}", want: []string{"TRUE AllReady", "FALSE Updating", "TRUE AllReady"}},
+		"Failure":   {reason: "It is of the InferencePool.", router: "endpointPicker: {failureMode: FailClose}", want: []string{"TRUE AllReady", "TRUE AllReady", "TRUE AllReady"}},
+		"Nothing":   {reason: "Nothing changes.", want: []string{"TRUE AllReady", "TRUE AllReady", "TRUE AllReady"}},
+	}
+	for name, tc := range cases {
+		for where, placement := range map[string]string{"Here": "", "Elsewhere": "placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}\n"} {
+			t.Run(name+where, func(t *testing.T) {
+				w := newWorld(t, placement+fixture.TwoNodes)
+				call := func(router, more string) string {
+					if router != "" {
+						router = ", " + router
+					}
+					w.req.Input = fixture.YAML(t, fmt.Sprintf(input, more))
+					w.edit(placement + "roles:\n- {name: r, componentType: router" + router + "}\n" + roleOf("w", "worker", 1, "v1"))
+					rsp, _ := fixture.Reconcile(t, w.fn, w.req, nil)
+					if fatal := fixture.Fatals(rsp); fatal != "" {
+						t.Fatal(fatal)
+					}
+					fixture.Observe(w.req, rsp)
+					for key, r := range w.req.GetObserved().GetResources() {
+						path := []string{"status"}
+						if where == "Elsewhere" {
+							r.Resource, path = readyThere(t, r.GetResource()), []string{"status", "atProvider", "manifest", "status"}
+						}
+						if strings.HasSuffix(key, "deployment/epp") {
+							r.Resource = kube.With(r.GetResource(), structpb.NewStructValue(fixture.YAML(t, available)), path...)
+						}
+					}
+					return fixture.Condition(rsp, "RouterReady")
+				}
+				call("", "")
+				got := []string{call("", ""), call(tc.router, tc.input), call(tc.router, tc.input)}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}

@@ -21,6 +21,7 @@ func TestPortChanges(t *testing.T) {
 		queues  = "- {name: r, componentType: router, strategy: queue-size}\n"
 		refused = "spec.roles[%d]: Forbidden: must answer on port 8000, and not on 9000, while pods of its former template serve: requests are sent to one port of all pods. To change it, set replicas to 0 first"
 		other   = "spec.roles[%d]: Forbidden: must answer on port 8000, and not on 9000, while role %s serves there: requests are sent to one port of all pods"
+		lost    = "spec.roles[1]: Forbidden: must go on getting the requests, because it serves: roles on several ports leave them to the first one. To change that, set its replicas to 0 first"
 	)
 	pairs := strings.ReplaceAll(worker("p", "v1", 1, 8000), "worker", "prefiller") + strings.ReplaceAll(worker("d", "v1", 1, 8000), "worker", "decoder")
 	cases := map[string]struct {
@@ -58,11 +59,47 @@ func TestPortChanges(t *testing.T) {
 		"FirstIsStopped": {
 			reason: "The Service would be for the first role only.", before: worker("w", "v1", 0, 8000) + worker("v", "v1", 2, 8000),
 			steps:   []string{worker("w", "v1", 0, 8000) + worker("v", "v1", 2, 8000) + worker("u", "v1", 1, 9000)},
-			refused: "spec.roles[1]: Forbidden: must go on getting the requests, because it serves: roles on several ports leave them to the first one, which does not serve", serving: []string{"v/0", "v/1"},
+			refused: lost, serving: []string{"v/0", "v/1"},
 		},
 		"FirstServes": {
-			reason: "The Service is for the first role only.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000),
-			steps: []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000) + worker("u", "v1", 1, 9000)}, serving: []string{"u/0", "v/0", "w/0"},
+			reason: "So would it be while the first role serves, and most replicas would get no more requests.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 3, 8000),
+			steps:   []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 3, 8000) + worker("u", "v1", 1, 9000)},
+			refused: lost, serving: []string{"v/0", "v/1", "v/2", "w/0"},
+		},
+		"OfSecondRole": {
+			reason: "The former template of that role serves.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 3, 8000),
+			steps:   []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 3, 9000)},
+			refused: fmt.Sprintf(refused, 1), serving: []string{"v/0", "v/1", "v/2", "w/0"},
+		},
+		"OfThirdRole": {
+			reason: "The role whose port changes is named, and not one that loses its requests by it.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000) + worker("u", "v1", 1, 8000),
+			steps:   []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000) + worker("u", "v1", 1, 9000)},
+			refused: fmt.Sprintf(refused, 2), serving: []string{"u/0", "v/0", "w/0"},
+		},
+		"SecondRoleNotServing": {
+			reason: "No pod of that role answers.", before: worker("w", "v1", 1, 8000) + worker("v", broken, 1, 8000),
+			steps:   []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000)},
+			serving: []string{"v/0", "w/0"},
+		},
+		"SecondRoleScaledToZeroBefore": {
+			reason: "The user has stopped that role before.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 2, 8000),
+			steps:   []string{worker("w", "v1", 1, 8000) + worker("v", "v1", 0, 8000), worker("w", "v1", 1, 8000) + worker("v", "v1", 2, 9000)},
+			serving: []string{"v/0", "v/1", "w/0"},
+		},
+		"AnotherFirst": {
+			reason: "The Service of one role turns to another one that serves.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 8000) + worker("u", "v1", 1, 9000),
+			steps:   []string{worker("v", "v1", 1, 8000) + worker("w", "v1", 1, 8000) + worker("u", "v1", 1, 9000)},
+			serving: []string{"u/0", "v/0", "w/0"},
+		},
+		"AnotherFirstOtherPort": {
+			reason: "Nor to one whose pods answer on another port for now.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000),
+			steps:   []string{worker("v", "v1", 1, 8000) + worker("w", "v1", 1, 9000)},
+			refused: fmt.Sprintf(refused, 1), serving: []string{"v/0", "w/0"},
+		},
+		"AnotherFirstBroken": {
+			reason: "But not to one that does not.", before: worker("w", "v1", 1, 8000) + worker("v", broken, 1, 8000) + worker("u", "v1", 1, 9000),
+			steps:   []string{worker("v", broken, 1, 8000) + worker("w", "v1", 1, 8000) + worker("u", "v1", 1, 9000)},
+			refused: lost, serving: []string{"u/0", "w/0"},
 		},
 		"OtherOrder": {
 			reason: "Clients of the Service use its port.", before: worker("w", "v1", 1, 8000) + worker("v", "v1", 1, 9000), steps: []string{worker("v", "v1", 1, 9000) + worker("w", "v1", 1, 8000)},
@@ -102,5 +139,54 @@ func TestPortChanges(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestPortJoins shows that a Service of one role turns to another one, whose port becomes the same, only once no pod listens on the former
+// port.
+func TestPortJoins(t *testing.T) {
+	worker := func(name, image string, port int) string {
+		return strings.Replace(roleOf(name, "worker", 2, image), "/m]", fmt.Sprintf("/m, --port=%d]", port), 1)
+	}
+	w := newWorld(t, "roles:\n"+worker("w", "v1", 8000)+worker("v", "v1", 9000))
+	w.rollOut("roles:\n" + worker("w", "v1", 8000) + worker("v", "v1", 9000))
+	selected := func() string {
+		s := w.req.GetObserved().GetResources()["service"].GetResource()
+		return s.GetFields()["spec"].GetStructValue().GetFields()["selector"].GetStructValue().GetFields()["fusioninfer.io/role-name"].GetStringValue()
+	}
+	w.edit("roles:\n" + worker("w", "v1", 8000) + worker("v", "v2", 8000))
+	got := []string{selected()}
+	for range 20 {
+		w.step()
+		if s := selected(); s != got[len(got)-1] {
+			got = append(got, s)
+			if diff := cmp.Diff("v2,v2,v1,v1", w.images()); diff != "" {
+				t.Errorf("when it turns to both roles: -want, +got of the images of pods:\n%s", diff)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"w", ""}, got); diff != "" {
+		t.Errorf("-want, +got of the role that the Service selects:\n%s", diff)
+	}
+}
+
+// TestPortAppliedApart shows that a role on another port is accepted whichever of its objects are there first.
+func TestPortAppliedApart(t *testing.T) {
+	worker := func(name string, port int) string {
+		return strings.Replace(roleOf(name, "worker", 1, "v1"), "/m]", fmt.Sprintf("/m, --port=%d]", port), 1)
+	}
+	w := newWorld(t, "roles:\n"+worker("w", 8000))
+	w.rollOut("roles:\n" + worker("w", 8000))
+	former := w.req.GetObserved().GetResources()["service"]
+	if former == nil {
+		t.Fatalf("there is no Service: %v", fixture.Keys(w.req.GetObserved().GetResources()))
+	}
+	w.edit("roles:\n" + worker("w", 8000) + worker("v", 9000))
+	for range 4 {
+		w.step()
+		w.req.Observed.Resources["service"] = former
+	}
+	if diff := cmp.Diff([]string{"v/0", "w/0"}, w.serving()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -23,9 +23,15 @@ func (w *world) listLeaders() {
 	var docs []string
 	for _, key := range fixture.Keys(w.sets) {
 		s, id := w.sets[key], strings.Split(strings.TrimPrefix(key, "leaderworkerset/"), "/")
-		ready := "False"
+		if len(id) == 2 {
+			id = append([]string{""}, id...)
+		}
+		ready, deleted := "False", ""
 		if s.serving() && !w.crashed[key] {
 			ready = "True"
+		}
+		if w.evicted[key] {
+			deleted = `deletionTimestamp: "2026-05-04T08:01:00Z"`
 		}
 		docs = append(docs, fmt.Sprintf(`apiVersion: v1
 kind: Pod
@@ -33,6 +39,7 @@ metadata:
   name: chat-%[1]s-0
   uid: %[1]s-%[2]d
   creationTimestamp: "2026-05-04T08:00:00Z"
+  %[8]s
   labels:
     fusioninfer.io/group-index: %[3]q
     fusioninfer.io/role-name: %[4]s
@@ -40,7 +47,7 @@ metadata:
     leaderworkerset.sigs.k8s.io/worker-index: "0"
     leaderworkerset.sigs.k8s.io/template-revision-hash: %[6]s
 status: {phase: Running, conditions: [{type: Ready, status: %[7]q}]}
-`, strings.Join(id, "-"), w.restarts[key], id[0], id[1], id[2], naming.Hash(s.template), ready))
+`, strings.Join(id, "-"), w.restarts[key], id[0], id[1], id[2], naming.Hash(s.template), ready, deleted))
 	}
 	w.req.RequiredResources = map[string]*fnv1.Resources{"pods": fixture.Resources(w.tb, docs...)}
 }
@@ -212,5 +219,41 @@ func TestGroupRestartDuringRollout(t *testing.T) {
 	}
 	if w.restarts["leaderworkerset/2/d/0"] != 2 || fewest < 4 {
 		t.Errorf("%d replicas served at least, restarts: %v", fewest, w.restarts)
+	}
+}
+
+// TestEvictedMeanwhile proves that no replica is stopped for which only one serves whose pod is being deleted.
+func TestEvictedMeanwhile(t *testing.T) {
+	const workers = "roles: [{name: w, componentType: worker, replicas: %d, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}]\n%s"
+	cases := map[string]struct {
+		reason string
+		edit   string
+		// meanwhile and then are the images that run while the pod ends, and after it has been made anew.
+		meanwhile, then string
+	}{
+		"Rollout":   {reason: "The pod uses up maxUnavailable.", edit: fmt.Sprintf(workers, 2, "v2", ""), meanwhile: "v1,v1", then: "v2,v2"},
+		"ScaleDown": {reason: "The replica beyond those that are wanted is the only one that serves.", edit: fmt.Sprintf(workers, 1, "v1", ""), meanwhile: "v1,v1", then: "v1"},
+		"Surge":     {reason: "The extra replica serves in its place, and no other is stopped for it.", edit: fmt.Sprintf(workers, 2, "v2", "rollout: {maxSurge: 1}"), meanwhile: "v1,v1,v2", then: "v2,v2"},
+		"Allowed":   {reason: "More may be unavailable.", edit: fmt.Sprintf(workers, 2, "v2", "rollout: {maxUnavailable: 2}"), meanwhile: "v1,v2", then: "v2,v2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(workers, 2, "v1", ""))
+			w.pods = true
+			w.steps(5)
+			w.evicted = map[string]bool{"leaderworkerset/w/0": true}
+			w.listLeaders()
+			w.edit(tc.edit)
+			w.steps(5)
+			if diff := cmp.Diff(tc.meanwhile, w.images()); diff != "" {
+				t.Errorf("%s While the pod ends\n-want, +got:\n%s", tc.reason, diff)
+			}
+			w.evicted = nil
+			w.listLeaders()
+			w.steps(20)
+			if diff := cmp.Diff(tc.then, w.images()); diff != "" {
+				t.Errorf("%s Then\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -100,7 +100,7 @@ func TestLastAnswers(t *testing.T) {
 		"DecodeBehindRouter":          {router + prefill + decode, router + prefill, "d", "roles that answer without these, such as workers"},
 		"DecodeBehindPrefixCache":     {whole + prefill + decode, whole + prefill, "", ""},
 		"WorkerAndPrefillToZero":      {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these, such as workers"},
-		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the service's own cluster"},
+		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the control plane's cluster"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -155,5 +155,64 @@ func TestRolesAreAdded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDecodeBesidePrefill shows that prefill which answers requests by itself is not restarted at once when decode comes, while
+// the controllers have not reported on the edit so far.
+func TestDecodeBesidePrefill(t *testing.T) {
+	const (
+		router = "- {name: r, componentType: router, strategy: prefix-cache}\n"
+		// The world has no gangs in other clusters.
+		elsewhere = "placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}\nschedulingStrategy: {gang: {mode: None}}\n"
+	)
+	prefill := router + roleOf("p", "prefiller", 4, "v1")
+	cases := map[string]struct {
+		reason        string
+		before, after string
+		// fewest is the lowest number of prefill replicas that may serve.
+		fewest int
+	}{
+		"Added":       {"Prefill changes one after the other once decode serves.", prefill, prefill + roleOf("d", "decoder", 4, "v1"), 3},
+		"Broken":      {"Decode never serves.", prefill, prefill + roleOf("d", "decoder", 4, broken), 4},
+		"Paused":      {"Prefill keeps its pods.", prefill, prefill + roleOf("d", "decoder", 4, "v1") + "rollout: {paused: true}", 4},
+		"Partition":   {"Prefill below the partition does.", prefill, prefill + roleOf("d", "decoder", 4, "v1") + "rollout: {partition: 4}", 4},
+		"Surge":       {"An extra unit serves before another one stops.", prefill, prefill + roleOf("d", "decoder", 4, "v1") + "rollout: {maxSurge: 1}", 4},
+		"FromNothing": {"Decode had no replicas.", prefill + roleOf("d", "decoder", 0, "v1"), router + roleOf("p", "prefiller", 4, "v2") + roleOf("d", "decoder", 4, "v1"), 3},
+	}
+	for name, tc := range cases {
+		for where, placement := range map[string]string{"Here": "", "Elsewhere": elsewhere} {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				w := newWorld(t, placement+"roles:\n"+tc.before)
+				w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: east}]}`)
+				step := func() {
+					if placement == "" {
+						w.step()
+					} else {
+						w.stepThere()
+					}
+				}
+				prefill := func() int {
+					return len(slices.DeleteFunc(w.serving(), func(name string) bool { return !strings.Contains(name, "p/") }))
+				}
+				for range 4 {
+					step()
+				}
+				if n := prefill(); n != 4 {
+					t.Fatalf("%d replicas serve before the edit", n)
+				}
+				w.edit(placement + "roles:\n" + tc.after)
+				w.start, w.behind = 3, 2
+				for i := range 40 {
+					step()
+					if n := prefill(); n < tc.fewest {
+						t.Fatalf("%s\nafter %d calls only %d prefill replicas serve", tc.reason, i+1, n)
+					}
+					if i == 1 {
+						w.behind = 0
+					}
+				}
+			})
+		}
 	}
 }

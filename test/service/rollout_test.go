@@ -30,6 +30,8 @@ type world struct {
 	crashed map[string]bool
 	// pods tells that Crossplane has read the leader pods.
 	pods bool
+	// evicted are the keys of the sets whose leader pods are being deleted, and still ready.
+	evicted map[string]bool
 	// start is how many calls later new pods are ready.
 	start int
 	// behind is for how many calls statuses are older than specs.

@@ -16,7 +16,7 @@ func TestRouteRemoved(t *testing.T) {
 		without = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`
 		own     = "- {name: r, componentType: router, httproute: {parentRefs: [{name: mine}]}}\n"
 		none    = "- {name: r, componentType: router}\n"
-		refused = "spec.roles[0].httproute.parentRefs: Required value: must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to the service's own cluster by the HTTPRoute. To remove that, remove the router, or set the replicas of all roles to 0 first"
+		refused = "spec.roles[0].httproute.parentRefs: Required value: must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to the control plane's cluster by the HTTPRoute. To remove that, remove the router, or set the replicas of all roles to 0 first"
 	)
 	workers := func(replicas int, image string) string { return roleOf("w", "worker", replicas, image) }
 	scaled := strings.Replace(workers(2, "v1"), "replicas: 2", "scaling: {minReplicas: 0, maxReplicas: 4}", 1)

@@ -13,22 +13,40 @@ func TestWayIn(t *testing.T) {
 	workers := roleOf("a", "worker", 2, "v1")
 	pairs := roleOf("p", "prefiller", 2, "v1") + roleOf("d", "decoder", 2, "v1")
 	other := strings.Replace(roleOf("b", "worker", 2, "v1"), "serve, /m]", "serve, /m, --port=9000]", 1)
-	cases := map[string]struct{ before, after, want string }{
+	router := "- {name: r, componentType: router}\n"
+	one := func(roles string) []string { return []string{roles} }
+	// stays has the Service stay for its clients when the router comes.
+	stays := func(roles string) []string { return []string{roles, router + roles} }
+	cases := map[string]struct {
+		// before are the roles that serve, one after the other.
+		before []string
+		after  string
+		want   string
+	}{
 		"PairsWithoutRouter": {
-			workers + pairs, pairs,
+			one(workers + pairs), pairs,
 			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: a role that gets requests without a router. To remove a role at once, set its replicas to 0 first",
 		},
 		"OtherPort": {
-			workers + other, other,
+			one(workers + other), other,
 			"spec.roles: Forbidden: must keep role a, which serves: requests are sent to its port 8000, and the roles that are left answer on 9000. To remove it, set its replicas to 0 first",
 		},
-		"SamePort": {workers + roleOf("b", "worker", 2, "v1"), roleOf("b", "worker", 2, "v1"), ""},
-		"Pairs":    {pairs + roleOf("e", "decoder", 2, "v1"), pairs, ""},
+		"PairsInPlaceOfService": {
+			stays(workers + pairs), router + pairs,
+			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: another role of workers, without which the Service goes that clients may still use. To remove a role at once, set its replicas to 0 first",
+		},
+		"WorkersOfService":    {stays(workers + roleOf("b", "worker", 2, "v1")), router + roleOf("b", "worker", 2, "v1"), ""},
+		"DecodeBesideService": {stays(workers + pairs + roleOf("e", "decoder", 2, "v1")), router + workers + pairs, ""},
+		"PairsBehindRouter":   {one(router + workers + pairs), router + pairs, ""},
+		"SamePort":            {one(workers + roleOf("b", "worker", 2, "v1")), roleOf("b", "worker", 2, "v1"), ""},
+		"Pairs":               {one(pairs + roleOf("e", "decoder", 2, "v1")), pairs, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "roles:\n"+tc.before)
-			w.rollOut("roles:\n" + tc.before)
+			w := newWorld(t, "roles:\n"+tc.before[0])
+			for _, roles := range tc.before {
+				w.rollOut("roles:\n" + roles)
+			}
 			w.edit("roles:\n" + tc.after)
 			if got := fixture.Fatals(w.fn.Run(t, w.req)); got != tc.want && !strings.HasSuffix(got, tc.want) || tc.want == "" && got != "" {
 				t.Fatalf("refused for %q, want %q", got, tc.want)
@@ -37,7 +55,7 @@ func TestWayIn(t *testing.T) {
 				return
 			}
 			// The remedy that the message names.
-			w.rollOut("roles:\n" + strings.Replace(tc.before, "name: a, componentType: worker, replicas: 2", "name: a, componentType: worker, replicas: 0", 1))
+			w.rollOut("roles:\n" + strings.Replace(tc.before[len(tc.before)-1], "name: a, componentType: worker, replicas: 2", "name: a, componentType: worker, replicas: 0", 1))
 			w.edit("roles:\n" + tc.after)
 			if got := fixture.Fatals(w.fn.Run(t, w.req)); got != "" {
 				t.Errorf("refused without replicas that serve: %s", got)

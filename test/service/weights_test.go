@@ -439,3 +439,58 @@ roles:
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestWeightsOfSleeper proves that a new revision is loaded while its only role sleeps, so that the request that wakes it does not
+// wait for a download. The former weights stay until then. A role that its user has stopped loads nothing.
+func TestWeightsOfSleeper(t *testing.T) {
+	const claim, replica, role = "PersistentVolumeClaim", "LeaderWorkerSet", "InferenceRole"
+	sleeps := func(of string) string {
+		return strings.Replace(revision(of), "replicas: 2", "scaling: {minReplicas: 0, maxReplicas: 2}", 1)
+	}
+	l := begin(t, sleeps("one"))
+	want := func(replicas float64, reason, model string, want ...string) {
+		t.Helper()
+		if r := l.req.GetObserved().GetResources()["inferencerole/w"]; r != nil {
+			r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(replicas), "spec", "replicas")
+		}
+		l.want(reason, model, append([]string{role}, want...)...)
+	}
+	l.call()
+	want(1, "Its weights are loaded for a replica.", "FALSE Loading", "Job", claim)
+	l.set("Job", complete)
+	want(1, "It runs.", "TRUE Loaded", "Job", replica, claim)
+	l.settle()
+	want(0, "It sleeps, with its weights.", "TRUE Loaded", claim)
+
+	l.spec(sleeps("two"))
+	want(0, "The new revision has a claim of its own.", "FALSE Loading", claim, claim)
+	want(0, "It is loaded while the role sleeps.", "FALSE Loading", "Job", claim, claim)
+	l.spec(sleeps("one"))
+	want(0, "A revision that is taken back finds its weights.", "TRUE Loaded", claim)
+	l.spec(sleeps("two"))
+	want(0, "It comes again.", "FALSE Loading", claim, claim)
+	want(0, "It is loaded again.", "FALSE Loading", "Job", claim, claim)
+	want(1, "A request wakes the role.", "FALSE Loading", "Job", claim, claim)
+	l.set("Job", complete)
+	want(1, "The former weights go.", "TRUE Loaded", "Job", replica, claim)
+	l.settle()
+	want(0, "It sleeps again.", "TRUE Loaded", claim)
+
+	l.spec(strings.Replace(revision("three"), "replicas: 2", "replicas: 0", 1))
+	l.want("Nothing wakes a role without scaling.", "TRUE Loaded")
+}
+
+// TestWeightsNeverLoaded proves that a claim goes at once whose weights were never complete, as with a mistyped name. Otherwise two
+// claims would have to fit, although nothing runs with the first.
+func TestWeightsNeverLoaded(t *testing.T) {
+	const claim, role = "PersistentVolumeClaim", "InferenceRole"
+	sleeps := func(of string) string {
+		return strings.Replace(revision(of), "replicas: 2", "scaling: {minReplicas: 0, maxReplicas: 2}", 1)
+	}
+	l := begin(t, sleeps("mistyped"))
+	l.call()
+	l.want("Its weights are loaded for a replica.", "FALSE Loading", role, "Job", claim)
+	l.spec(sleeps("right"))
+	l.want("Only the new claim is left.", "FALSE Loading", role, claim)
+	l.want("It is filled.", "FALSE Loading", role, "Job", claim)
+}

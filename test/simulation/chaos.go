@@ -43,7 +43,7 @@ var events = []event{
 			r := &u.roles[w.rand.IntN(len(u.roles))]
 			if r.gpus > 1 {
 				r.gpus /= 2
-				w.update(u, "shrunk")
+				w.resize(u, "shrunk")
 			}
 		})
 	}},
@@ -52,7 +52,7 @@ var events = []event{
 			r := &u.roles[w.rand.IntN(len(u.roles))]
 			if r.gpus < 8 {
 				r.gpus *= 2
-				w.update(u, "requests grown")
+				w.resize(u, "requests grown")
 			}
 		})
 	}},
@@ -61,7 +61,7 @@ var events = []event{
 			r := &u.roles[w.rand.IntN(len(u.roles))]
 			if r.gpus >= 4 {
 				r.nodes = 1 + w.rand.IntN(3)
-				w.update(u, "nodeCount changed")
+				w.resize(u, "nodeCount changed")
 			}
 		})
 	}},
@@ -235,6 +235,7 @@ func (w *World) tamper(do func(*stored), why string) {
 		for _, t := range sortedTasks(w.children[xr.uid]) {
 			if t.kind == configMapKind {
 				w.trace(xrKey{serviceKind, u.name}, "ConfigMap %s is %s", t.name, why)
+				u.lost = true
 				do(w.server.get(t.kind, t.name))
 				return
 			}

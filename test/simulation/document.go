@@ -42,6 +42,13 @@ func at(d document, path ...string) *structpb.Value {
 	return structpb.NewStructValue(d)
 }
 
+// parsed returns the document that a text is. It is empty if the text is none.
+func parsed(s string) document {
+	d := &structpb.Struct{}
+	_ = d.UnmarshalJSON([]byte(s))
+	return d
+}
+
 // text returns the string at a path, or "".
 func text(d document, path ...string) string { return at(d, path...).GetStringValue() }
 

@@ -51,6 +51,7 @@ func (w *World) end() {
 	w.quiet()
 	w.readScales()
 	w.checkEnd()
+	w.checkUnavailable()
 	w.wakeAll()
 	w.probe()
 }
@@ -108,6 +109,7 @@ func (w *World) checkEnd() {
 		w.checkReserved(r)
 	}
 	for _, u := range w.services {
+		w.settleSizes(u)
 		w.checkPlaced(u)
 		w.checkSurge(u)
 		w.checkRolledOut(u)
@@ -127,9 +129,10 @@ func (w *World) checkReserved(r *remote) {
 		gpus, _ := strconv.Atoi(text(s, "resources", "nvidia.com/gpu"))
 		reserved[text(s, "uid")] = amount{number(s, "pods"), gpus}
 	}
-	for n, pods := range w.told[r.name] {
+	for n := range w.told[r.name] {
 		if at := w.server.get(objectKind, n); at != nil && !at.deleting && w.alive[at.owner] {
-			a := runs[at.owner]
+			w.noteNewest(r, at)
+			a, pods := runs[at.owner], w.told[r.name][n]
 			runs[at.owner] = amount{a.pods + len(pods), a.gpus + gpusOf(pods)}
 		}
 	}
@@ -193,13 +196,20 @@ func (w *World) checkPlaced(u *user) {
 		}
 	case "Failover":
 		for _, r := range candidates {
-			if len(placed) == 0 || placed[r.name] != nil && len(placed) == 1 {
+			if len(placed) == 0 || placed[r.name] != nil && (len(placed) == 1 || w.isHome(u, r)) {
 				w.checkWaiting(u, r, placed, u.missing(placed[r.name]))
 			}
 		}
 	case "Spread":
 		w.checkSpread(u, placed, candidates)
 	}
+}
+
+// isHome tells whether a service records a cluster as the home of its groups. One that was spread over several clusters before waits for
+// the rest there.
+func (w *World) isHome(u *user, r *remote) bool {
+	request := w.server.get(configMapKind, name{u.name.namespace, u.name.name + "-capacity-request"})
+	return request != nil && slices.ContainsFunc(homesIn(request), func(h document) bool { return text(h, "cluster") == r.name })
 }
 
 // waitsBefore tells whether a service that is older than u waits for a cluster. Room may then be held for it. One that is not to be
@@ -217,6 +227,7 @@ func (w *World) waitsBefore(u *user, r *remote) bool {
 }
 
 // complete tells whether a service has all that it wants, none of its replicas waits to grow, and no rollout waits for a further replica.
+// Under Failover one cluster has to have all of it. A service that was spread before still waits for that.
 func (w *World) complete(u *user) bool {
 	if w.growing(u) || len(w.rollingOut(u)) > 0 {
 		return false
@@ -227,6 +238,9 @@ func (w *World) complete(u *user) bool {
 			return false
 		}
 		maps.Copy(all, placed[r.name])
+	}
+	if u.policy == "Failover" && !slices.ContainsFunc(slices.Collect(maps.Values(placed)), func(at map[string]bool) bool { return len(u.missing(at)) == 0 }) {
+		return false
 	}
 	return len(u.missing(all)) == 0
 }

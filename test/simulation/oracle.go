@@ -95,6 +95,9 @@ func (w *World) checkObject(c change, rt remoteTask) {
 		told = map[name][]pod{}
 		w.told[r.name] = told
 	}
+	if c.old != nil {
+		w.noteNewest(r, c.old)
+	}
 	before := told[o.name]
 	if c.current == nil || c.current.deleting {
 		if before != nil {
@@ -118,6 +121,9 @@ func (w *World) checkObject(c change, rt remoteTask) {
 	if w.forgets || !w.alive[o.owner] {
 		return // A large fleet counts what it costs, and nothing else.
 	}
+	if before == nil {
+		w.checkAnswered(o, r)
+	}
 	staying, leaving, gone := w.counted(r)
 	switch {
 	case !fits(r.limit, staying):
@@ -138,9 +144,7 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 			switch {
 			case o == nil || w.lost(o):
 			case !o.deleting && w.alive[o.owner]:
-				if r.runsNewest(o) {
-					w.told[r.name][n] = podsOf(object(o.body, "spec", "forProvider", "manifest"))
-				}
+				w.noteNewest(r, o)
 				staying = append(staying, w.told[r.name][n]...)
 			case policiesOf(o).delete:
 				leaving, gone = append(leaving, toldPods(o, r.runningPods(o))...), append(gone, n.String())
@@ -149,6 +153,14 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 	}
 	slices.Sort(gone)
 	return staying, leaving, gone
+}
+
+// noteNewest notes that a cluster runs no pods of a former template of a LeaderWorkerSet any more. A cluster that has lost all objects
+// makes them anew, of the template that the Object has by then, also behind a partition.
+func (w *World) noteNewest(r *remote, o *stored) {
+	if _, told := w.told[r.name][o.name]; told && r.runsNewest(o) {
+		w.told[r.name][o.name] = podsOf(object(o.body, "spec", "forProvider", "manifest"))
+	}
 }
 
 // lost tells whether Crossplane has lost an Object: see collectLost. The function never sees it again.
@@ -181,6 +193,39 @@ func (w *World) describe(r *remote) string {
 		all = append(all, fmt.Sprintf("%s %d GPUs", n, gpusOf(w.told[r.name][n])))
 	}
 	return strings.Join(all, ", ")
+}
+
+// readFailed tells whether a reconcile read of each cluster in which the service is served that it could not start there in time, and
+// is not ready there still. Of what becomes ready later than that no reconcile can know.
+func (w *World) readFailed(r *reconcile) bool {
+	ready := map[string]bool{}
+	for _, o := range r.observed {
+		reported := object(o.body, "status", "atProvider", "manifest")
+		if k, _ := identify(reported); k == lwsKind && number(reported, "status", "readyReplicas") > 0 {
+			ready[text(o.body, "spec", "providerConfigRef", "name")] = true
+		}
+	}
+	failed := map[string]bool{}
+	if o := r.observed["configmap/capacity-request"]; o != nil {
+		for _, h := range homesIn(o) {
+			failed[text(h, "failedIn")] = true
+		}
+	}
+	for c := range w.served {
+		if !failed[c] || ready[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// homesIn are the homes of groups that a capacity request records.
+func homesIn(request *stored) []document {
+	var all []document
+	for _, h := range object(parsed(text(request.body, "data", "request")), "homes").GetFields() {
+		all = append(all, h.GetStructValue())
+	}
+	return all
 }
 
 // A copyOf is what a service has in one cluster.
@@ -262,7 +307,8 @@ func (w *World) beforeApply(r *reconcile) {
 
 // afterApply checks that a service that answered requests in some cluster still does so. Only replicas that the spec wants, as
 // this reconcile read it, count. So what a user takes away is excused, and a move is not. An abandoned cluster is excused, and a
-// copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster or with its nodes.
+// copy elsewhere that the reconcile read as ready and that was lost since, together with its cluster or with its nodes. So is a copy
+// that could not start in time and became ready after the reconcile read it.
 func (w *World) afterApply(r *reconcile) {
 	if r.key.kind != serviceKind {
 		return
@@ -276,14 +322,14 @@ func (w *World) afterApply(r *reconcile) {
 			return
 		}
 	}
-	if len(serving(w.copies(r.xr), r.wanted())) > 0 || w.readLost(r) {
+	if len(serving(w.copies(r.xr), r.wanted())) > 0 || w.readLost(r) || w.readFailed(r) {
 		return
 	}
 	w.violate("never zero copies", aboutService(r.key.name), "%s was served in %v, and is not served any more", r.key, slices.Sorted(maps.Keys(w.served)))
 }
 
-// readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster, or whose
-// pods were lost together with nodes. No reconcile can know that before it is reported.
+// readLost tells whether a reconcile read a LeaderWorkerSet as ready that was lost together with all objects of its cluster, and may have
+// been made anew since, or whose pods were lost together with nodes. No reconcile can know that before it is reported.
 func (w *World) readLost(r *reconcile) bool {
 	for _, o := range r.observed {
 		reported := object(o.body, "status", "atProvider", "manifest")
@@ -293,7 +339,8 @@ func (w *World) readLost(r *reconcile) bool {
 			continue
 		}
 		there := in.objects[task{k, n}]
-		if there == nil && in.wiped || there != nil && there.runs != nil && there.runs.lost && !there.runs.ready {
+		again := there != nil && there.uid != text(reported, "metadata", "uid")
+		if in.wiped && (there == nil || again) || there != nil && there.runs != nil && there.runs.lost && !there.runs.ready {
 			return true
 		}
 	}

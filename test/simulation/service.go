@@ -19,7 +19,13 @@ type user struct {
 	groups int
 	gang   string
 	// surge is spec.rollout.maxSurge.
-	surge  int
+	surge int
+	// unavailable is spec.rollout.maxUnavailable, 0 for the default.
+	unavailable int
+	// resized tells that the size of the pods has changed, and twice that it did while replicas waited for the last change.
+	resized, twice bool
+	// lost tells that the capacity request was lost.
+	lost   bool
 	roles  []role
 	router bool
 	image  int
@@ -110,8 +116,15 @@ func (u *user) spec() fields {
 	if u.groups > 0 {
 		spec["replicas"] = u.groups
 	}
+	rollout := fields{}
 	if u.surge > 0 {
-		spec["rollout"] = fields{"maxSurge": u.surge}
+		rollout["maxSurge"] = u.surge
+	}
+	if u.unavailable > 0 {
+		rollout["maxUnavailable"] = u.unavailable
+	}
+	if len(rollout) > 0 {
+		spec["rollout"] = rollout
 	}
 	if u.gang != "" {
 		spec["schedulingStrategy"] = fields{"gang": fields{"mode": u.gang}}
@@ -171,6 +184,7 @@ func (u *user) String() string {
 
 // update writes the spec of a user. What Crossplane keeps in the spec stays.
 func (w *World) update(u *user, why string) {
+	w.settleSizes(u)
 	w.trace(xrKey{serviceKind, u.name}, "%s: %s", why, u)
 	w.server.edit(serviceKind, u.name, func(d document) document {
 		spec := newDocument(u.spec())

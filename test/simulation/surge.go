@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 )
 
@@ -32,10 +33,45 @@ func (w *World) held(u *user) []*remote {
 	return all
 }
 
+// resize writes the spec of a user whose pods are of another size now.
+func (w *World) resize(u *user, why string) {
+	w.settleSizes(u)
+	u.twice, u.resized = u.resized, true
+	w.update(u, why)
+}
+
+// settleSizes notes that all replicas of a service have the last size, once none of them keeps former pods and no size is waited for.
+func (w *World) settleSizes(u *user) {
+	if len(w.held(u)) == 0 && !w.growing(u) && w.runsAll(u) {
+		u.resized, u.twice, u.lost = false, false, false
+	}
+}
+
+// runsAll tells whether each LeaderWorkerSet of a service runs the pods that its Object has.
+func (w *World) runsAll(u *user) bool {
+	xr := w.server.get(serviceKind, u.name)
+	if xr == nil {
+		return true
+	}
+	for t := range w.children[xr.uid] {
+		o := w.server.get(t.kind, t.name)
+		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
+		if t.kind == objectKind && r != nil && text(o.body, "spec", "forProvider", "manifest", "kind") == lwsKind.kind && !r.runsNewest(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsSizes tells whether clusters may keep room for several sizes of a service's pods, as docs/placement.md says: it was resized again
+// before all replicas had the last size, or its request is lost, and with it which size they had. A further replica of maxSurge may not
+// fit beside that.
+func (u *user) keepsSizes() bool { return u.twice || u.lost && u.resized }
+
 // checkSurge checks that a rollout does not wait for a further replica where there is room for one. It looks at services in which each
-// replica is changed by itself.
+// replica is changed by itself. checkUnavailable looks at those for which several sizes are kept.
 func (w *World) checkSurge(u *user) {
-	if len(u.roles) > 1 || u.groups > 0 || len(u.replicas()) == 0 || w.growing(u) {
+	if len(u.roles) > 1 || u.groups > 0 || len(u.replicas()) == 0 || w.growing(u) || u.keepsSizes() {
 		return
 	}
 	for _, r := range w.rollingOut(u) {
@@ -48,6 +84,52 @@ func (w *World) checkSurge(u *user) {
 	}
 }
 
+// checkUnavailable does what docs/operations.md advises where a rollout waits for capacity, for services for which several sizes are kept,
+// and checks that it helps: what may be unavailable is one more than what is missing. It looks at services in which each replica is
+// changed by itself.
+func (w *World) checkUnavailable() {
+	if w.violation != nil {
+		return
+	}
+	waits := func(u *user) []*remote {
+		return slices.DeleteFunc(w.held(u), func(r *remote) bool { return !slices.Contains(w.candidates(u), r) })
+	}
+	for _, u := range w.services {
+		w.settleSizes(u)
+	}
+	waiting := slices.DeleteFunc(slices.Clone(w.services), func(u *user) bool {
+		return !u.keepsSizes() || len(u.roles) > 1 || u.groups > 0 || len(waits(u)) == 0 || w.growing(u)
+	})
+	if len(waiting) == 0 {
+		return
+	}
+	for _, u := range waiting {
+		u.unavailable = 1 + w.lacking(u)
+		w.update(u, "maxUnavailable changed")
+	}
+	w.quiet()
+	for _, u := range waiting {
+		if held := waits(u); len(held) > 0 {
+			w.violate("rolled out", append(w.about(held[0]), u.name.String()), "replicas of %s in %s keep the pods that they had, though %d may be unavailable: %s; status: %s",
+				u.name, held[0].name, u.unavailable, w.describe(held[0]), w.placement(u))
+		}
+	}
+	w.checkEnd()
+}
+
+// lacking returns how many replicas that a user wants do not exist where they may run.
+func (w *World) lacking(u *user) int {
+	placed, all, n := w.placedIn(u), map[string]bool{}, 0
+	for _, r := range w.candidates(u) {
+		maps.Copy(all, placed[r.name])
+		n += len(u.missing(placed[r.name]))
+	}
+	if u.policy == "Replicate" {
+		return n
+	}
+	return len(u.missing(all))
+}
+
 // checkRolledOut checks that a rollout of a service comes to its end where all of its replicas run. One that waits for capacity uses
 // up what may be unavailable.
 func (w *World) checkRolledOut(u *user) {
@@ -58,7 +140,7 @@ func (w *World) checkRolledOut(u *user) {
 }
 
 // taken returns the pods for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps the pods
-// that it had, they are those, or those that its template makes next, whichever need more.
+// that it had, it has room to replace them by those that it makes next.
 func (w *World) taken(r *remote) []pod { return w.takenBut(r, name{}) }
 
 // takenBut returns the pods for which a cluster has no room left, without those of an Object.
@@ -69,22 +151,38 @@ func (w *World) takenBut(r *remote, but name) []pod {
 			continue
 		}
 		o := w.server.get(objectKind, n)
-		others := [][]pod{r.runningPods(o)}
-		if manifest := object(o.body, "spec", "forProvider", "manifest"); heldBack(manifest) {
-			others = append(others, podsOf(manifest))
+		if running := r.runningPods(o); gpusOf(running) > gpusOf(pods) {
+			pods = running
 		}
-		for _, o := range others {
-			if gpusOf(o) > gpusOf(pods) {
-				pods = o
-			}
+		if manifest := object(o.body, "spec", "forProvider", "manifest"); heldBack(manifest) {
+			pods = whileReplaced(pods, w.heldPods(o.owner, manifest))
 		}
 		all = append(all, pods...)
 	}
 	return all
 }
 
-// keepsFormer tells whether a service keeps the pods that it had in a cluster, because a rollout waits there for a further replica. They
-// may take more room than those that it wants.
+// heldPods returns the pods that a LeaderWorkerSet makes once its template is no longer held back. No partition holds a size back, so the
+// manifest has the former one until then. If the template is what its user wants, so is the size.
+func (w *World) heldPods(owner string, manifest document) []pod {
+	next := podsOf(manifest)
+	for _, u := range w.services {
+		if xr := w.server.get(serviceKind, u.name); xr == nil || xr.uid != owner {
+			continue
+		}
+		for _, r := range u.replicas() {
+			if want := r.pods(); r.id() == replicaOf(manifest) && want[0].gpus == next[0].gpus {
+				return want
+			}
+		}
+	}
+	return next
+}
+
+// keepsFormer tells whether a service keeps the pods that it had in a cluster, because a rollout waits there for a further replica, or
+// because several sizes are kept for it. They may take more room than those that it wants.
 func (w *World) keepsFormer(r *remote) bool {
-	return slices.ContainsFunc(w.services, func(u *user) bool { return slices.Contains(w.rollingOut(u), r) })
+	return slices.ContainsFunc(w.services, func(u *user) bool {
+		return slices.Contains(w.rollingOut(u), r) || u.keepsSizes() && slices.Contains(w.held(u), r)
+	})
 }

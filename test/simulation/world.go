@@ -64,8 +64,10 @@ type World struct {
 	// forgets tells that nobody restarts, so that old changes need not be kept.
 	forgets bool
 	// calm tells that there are no random events any more.
-	calm      bool
-	told      map[string]map[name][]pod
+	calm bool
+	told map[string]map[name][]pod
+	// answered is what clusters say that they have reserved, by the ConfigMaps with their answers.
+	answered  map[name]map[grantOf]bool
 	events    []string
 	violation *ViolationError
 	served    map[string]bool
@@ -102,7 +104,7 @@ func New(o Options, fn Function) *World {
 	w := &World{
 		Options: o, function: fn, rand: rand.New(rand.NewPCG(o.Seed, 1)), now: epoch, //nolint:gosec // A simulation has to be repeatable.
 		remotes: map[string]*remote{}, objects: map[remoteTask]map[name]bool{}, children: map[string]map[task]bool{}, alive: map[string]bool{},
-		told: map[string]map[name][]pod{}, fatals: map[xrKey]string{}, answers: map[xrKey]answer{}, accepted: map[name]document{},
+		told: map[string]map[name][]pod{}, answered: map[name]map[grantOf]bool{}, fatals: map[xrKey]string{}, answers: map[xrKey]answer{}, accepted: map[name]document{},
 	}
 	w.Cost.reset()
 	w.server = newServer(func() time.Time { return w.now }, w.changed)
@@ -196,6 +198,9 @@ func (w *World) changed(c change) {
 			w.routes = append(w.routes, o.name)
 		}
 	case configMapKind:
+		if c.current != nil {
+			w.noteAnswers(c.current)
+		}
 		switch {
 		case c.old == nil:
 			w.trace(o, "created")

@@ -17,6 +17,8 @@ const (
 	MaxClusterName = 63
 	// MaxSelectorLabels is the limit of a pool's nodeSelector.
 	MaxSelectorLabels = 16
+	// MaxTaints is the limit of a pool's taints.
+	MaxTaints = 16
 	// MaxStopMessage is the limit of stopMessage.
 	MaxStopMessage = 253
 	// MaxClusterUID is the limit of clusterUID. The UIDs of Kubernetes have 36 characters.
@@ -156,6 +158,7 @@ const (
 // A Pool is a set of nodes that are alike.
 // +kubebuilder:validation:XValidation:rule="has(self.nodeCount) == has(self.allocatable)",message="must have both nodeCount and allocatable, or neither of them to have the nodes observed"
 // +kubebuilder:validation:XValidation:rule="has(self.nodeCount) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",fieldPath=".nodeSelector",message="must have the labels of the nodes to observe, unless nodeCount and allocatable are set"
+// +kubebuilder:validation:XValidation:rule="!has(self.taints) || has(self.nodeCount)",fieldPath=".taints",message="must be left out without nodeCount: those of observed nodes are read"
 type Pool struct {
 	// Name of the pool, unique in the cluster.
 	// +kubebuilder:validation:MinLength=1
@@ -172,7 +175,8 @@ type Pool struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// NodeCount is the number of nodes. If it is not set, the nodes are observed in the
-	// cluster. They count while they are Ready and not cordoned.
+	// cluster. They count while they are Ready and not cordoned, and for pods that tolerate
+	// their taints.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
@@ -183,6 +187,39 @@ type Pool struct {
 	// nodes have none.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// Taints of each node, if nodeCount is set. The nodes count only for pods that tolerate all of
+	// them. One whose key is the name of an allocatable resource does not count.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Taints []Taint `json:"taints,omitempty"`
+}
+
+// A Taint keeps pods from a node that do not tolerate it.
+type Taint struct {
+	// Key of the taint.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// Value of the taint.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+
+	// Effect of the taint. PreferNoSchedule keeps no pod from a node, so it is left out.
+	// +kubebuilder:validation:Enum=NoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// NodeTaints returns taints as a node has them.
+func NodeTaints(all []Taint) []corev1.Taint {
+	taints := make([]corev1.Taint, 0, len(all))
+	for _, t := range all {
+		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+	}
+	return taints
 }
 
 // A StopPolicy says what a cluster still accepts.

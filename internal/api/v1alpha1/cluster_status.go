@@ -33,7 +33,7 @@ type InferenceClusterStatus struct {
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
 	// LastOutage is when the cluster was unreachable before. It is absent if it never was. For ten
-	// minutes from its end, the cluster counts as one that is unreachable since its start, so that
+	// minutes from its end, the cluster counts as one that is unreachable since its start. So
 	// nothing fails over while the fleet comes back one cluster after the other. What ends within
 	// these ten minutes is no outage of its own.
 	// +optional
@@ -113,7 +113,7 @@ type PoolStatus struct {
 	Free []FreeNodes `json:"free,omitempty"`
 }
 
-// FreeNodes are nodes with the same free resources.
+// FreeNodes are nodes with the same free resources and the same taints.
 type FreeNodes struct {
 	// NodeCount is the number of these nodes.
 	NodeCount int32 `json:"nodeCount"`
@@ -121,6 +121,11 @@ type FreeNodes struct {
 	// Resources that are free on each of them.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
+
+	// Taints of each of them. They are free only for pods that tolerate all of these.
+	// +optional
+	// +listType=atomic
+	Taints []Taint `json:"taints,omitempty"`
 }
 
 // A Reservation is the capacity that is reserved for a service.

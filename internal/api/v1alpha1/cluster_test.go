@@ -26,7 +26,7 @@ spec:
   clusterUID: 0d5b5c33-8ab0-4bd1-8c0a-6a1c6b9b1f3e
   sharing: ByPool
   pools:
-  - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}}
+  - {name: typed-in, nodeCount: 2, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8, cpu: 500m, memory: 2Ti}, taints: [{key: dedicated, value: team-b, effect: NoSchedule}, {key: example.com/x, effect: NoExecute}]}
   - {name: observed, nodeSelector: {c: d}}
   admission: Ledger
   quotas:
@@ -152,6 +152,25 @@ func TestValidateCluster(t *testing.T) {
 				`spec.pools[1].name: Invalid value: "P": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.pools[1].nodeCount: Invalid value: -1: must be from 0 to 5000`,
 				`spec.pools[1].name: Duplicate value: "P": must differ from spec.pools[0].name, which is the same`,
+			},
+		},
+		"TaintsOfObserved": {
+			reason: "Nodes that are observed have their own taints.",
+			doc:    inPool(`name: p, nodeSelector: {a: b}, taints: [{key: dedicated, effect: NoSchedule}]`),
+			schema: []string{"spec.pools[0].taints"},
+			want:   []string{`spec.pools[0].taints: Forbidden: must be left out without nodeCount: those of observed nodes are read`},
+		},
+		"Taints": {
+			reason: "Each taint is one that a node may have, and that keeps pods away.",
+			doc:    inPool(`name: p, nodeCount: 2, allocatable: {cpu: 1}, taints: [{key: a b, value: c d, effect: NoSchedul}, {key: k, effect: PreferNoSchedule}, {key: "", effect: ""}]`),
+			schema: []string{"spec.pools[0].taints[0].effect", "spec.pools[0].taints[1].effect", "spec.pools[0].taints[2].effect", "spec.pools[0].taints[2].key"},
+			want: []string{
+				`spec.pools[0].taints[0].key: Invalid value: "a b": must be the key of a taint, such as example.com/dedicated`,
+				`spec.pools[0].taints[0].value: Invalid value: "c d": must be the value of a taint: at most 63 letters, digits, '-', '_' and '.'`,
+				`spec.pools[0].taints[0].effect: Unsupported value: "NoSchedul": supported values: "NoSchedule", "NoExecute" (did you mean "NoSchedule"?)`,
+				`spec.pools[0].taints[1].effect: Unsupported value: "PreferNoSchedule": supported values: "NoSchedule", "NoExecute"`,
+				`spec.pools[0].taints[2].key: Required value: must be the key of a taint`,
+				`spec.pools[0].taints[2].effect: Required value: must be NoSchedule or NoExecute`,
 			},
 		},
 		"Stop": {
@@ -464,13 +483,13 @@ func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool, quota := items(spec.Properties["pools"]), items(spec.Properties["quotas"])
 	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces,
-		v1alpha1.MaxQuotas, v1alpha1.MaxQuotaNamespaces, v1alpha1.MaxQuotaResources, v1alpha1.MaxResourceName}
+		v1alpha1.MaxQuotas, v1alpha1.MaxQuotaNamespaces, v1alpha1.MaxQuotaResources, v1alpha1.MaxResourceName, v1alpha1.MaxTaints}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
 		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(spec.Properties["clusterUID"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 		int(ptr.Deref(spec.Properties["quotas"].MaxItems, 0)), int(ptr.Deref(quota.Properties["namespaces"].MaxItems, 0)), int(ptr.Deref(quota.Properties["resources"].MaxItems, 0)),
-		int(ptr.Deref(items(quota.Properties["resources"]).Properties["name"].MaxLength, 0)),
+		int(ptr.Deref(items(quota.Properties["resources"]).Properties["name"].MaxLength, 0)), int(ptr.Deref(pool.Properties["taints"].MaxItems, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-function +schema:\n%s", diff)

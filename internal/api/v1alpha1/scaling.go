@@ -91,8 +91,8 @@ type ReplicaRatio struct {
 	TolerancePercent *int32 `json:"tolerancePercent,omitempty"`
 }
 
-// LeastBeside is the least number of replicas of a role that are enough for n of the other one, by the shares of both in a
-// ratio and its tolerance in percent. The API limits all of them to 2000, and the tolerance to 99.
+// LeastBeside is the least number of replicas of a role that are enough for n of the other one. It goes by the shares of
+// both in a ratio, and its tolerance in percent. The API limits all of them to 2000, and the tolerance to 99.
 func LeastBeside(n, otherShare, share, tolerance int32) int32 {
 	if n == 0 {
 		return 0

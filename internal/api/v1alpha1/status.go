@@ -64,7 +64,8 @@ type InferenceServiceStatus struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Selector of the service's pods, for the scale subresource.
+	// Selector of the service's pods, for the scale subresource. With spec.replicas it
+	// selects one leader of each group.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -92,10 +93,37 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 		errs = append(errs, check.Between(path.Child("nodeCount"), *p.NodeCount, 0, MaxPoolNodes)...)
 	}
 	errs = append(errs, check.Amounts(path.Child("allocatable"), p.Allocatable)...)
+	errs = append(errs, validateTaints(path.Child("taints"), p)...)
 	if len(p.NodeSelector) > MaxSelectorLabels {
 		return append(errs, field.TooMany(path.Child("nodeSelector"), len(p.NodeSelector), MaxSelectorLabels))
 	}
 	return append(errs, check.Labels(path.Child("nodeSelector"), p.NodeSelector)...)
+}
+
+// validateTaints checks the taints of a pool by the rules for those of a node.
+func validateTaints(path *field.Path, p *Pool) field.ErrorList {
+	if p.Taints != nil && p.NodeCount == nil {
+		return field.ErrorList{field.Forbidden(path, "must be left out without nodeCount: those of observed nodes are read")}
+	}
+	taints, errs := check.Capped(path, p.Taints, MaxTaints)
+	for i, t := range taints {
+		at := path.Index(i)
+		switch {
+		case t.Key == "":
+			errs = append(errs, field.Required(at.Child("key"), "must be the key of a taint"))
+		case len(validation.IsQualifiedName(t.Key)) > 0:
+			errs = append(errs, field.Invalid(at.Child("key"), text.Value(t.Key), "must be the key of a taint, such as example.com/dedicated"))
+		}
+		if len(validation.IsValidLabelValue(t.Value)) > 0 {
+			errs = append(errs, field.Invalid(at.Child("value"), text.Value(t.Value), "must be the value of a taint: at most 63 letters, digits, '-', '_' and '.'"))
+		}
+		if t.Effect == "" {
+			errs = append(errs, field.Required(at.Child("effect"), "must be NoSchedule or NoExecute"))
+		} else {
+			errs = append(errs, check.OneOf(at.Child("effect"), t.Effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)...)
+		}
+	}
+	return errs
 }
 
 // UnusableAddress returns what is wrong with the address of an entrypoint, or an empty

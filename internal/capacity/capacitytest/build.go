@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 )
 
@@ -40,6 +42,23 @@ func Pool(name string, nodes ...capacity.NodeClass) capacity.Pool {
 // Nodes returns a class of count nodes with these GPUs and CPUs each.
 func Nodes(count, gpus, cpus int64) capacity.NodeClass {
 	return capacity.NodeClass{Count: count, Free: capacity.Resources{GPU: 1000 * gpus, CPU: 1000 * cpus}}
+}
+
+// Tainted returns the class with a taint for each of some teams, in their order: dedicated={team}:NoSchedule.
+func Tainted(nodes capacity.NodeClass, teams ...string) capacity.NodeClass {
+	for _, team := range teams {
+		nodes.Taints = append(nodes.Taints, corev1.Taint{Key: "dedicated", Value: team, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return nodes
+}
+
+// Tolerating returns the requirements of a pod that tolerates the taints for some teams, in their order.
+func Tolerating(r *capacity.PodRequirements, teams ...string) *capacity.PodRequirements {
+	tolerates := *r
+	for _, team := range teams {
+		tolerates.Tolerations = append(tolerates.Tolerations, corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: team, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return &tolerates
 }
 
 // Conserved fails the test unless exactly the pod sets were taken from the free capacity, and

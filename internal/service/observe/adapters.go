@@ -41,8 +41,7 @@ var adapterView = incoming.NewCompositeView[adapterStatus]()
 
 // formerAdapters is what the last call has said of adapters.
 func (r *ObservedState) formerAdapters() formerAdapters {
-	former := adapterStatus{}
-	_ = adapterView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
+	former := adapterView.In(r.req.Composite())
 	return former.Status.AdapterCache
 }
 
@@ -146,7 +145,7 @@ func (r *ObservedState) otherModel() *field.Error {
 		return nil
 	}
 	for _, replica := range r.plan.Replicas() {
-		if r.mayServe(replica.Key) {
+		if r.Replica(replica.Key).MayServe() {
 			return field.Forbidden(field.NewPath("spec", "model"), fmt.Sprintf(
 				"must stay %s while engines serve adapters of spec.adapterCache, and is %s: an adapter is for one model. %s another service, or %s",
 				text.Value(was), text.Value(is), cmp.Or(wait, "Make"), r.stopFirst("replicas", r.roleNames()...)))

@@ -45,9 +45,14 @@ func admitted(s *objectState) (string, string, bool) {
 // Admitted tells whether Kueue has admitted the Workload that the Object of a key observes.
 func (r *ObservedState) Admitted(k key.Key) bool {
 	found, state := remote.Unwrap(r.req.Observed(k))
-	v := &view{}
-	_ = objectView.Read(found, v) // Fields of a wrong type count as absent.
+	v := objectView.In(found)
 	return state.Readable() && find(v.Status.Conditions, workloadAdmitted).Status == composite.True
+}
+
+// Awaits tells that the Workload of a key can be read, and that Kueue has not admitted it.
+func (r *ObservedState) Awaits(k key.Key) bool {
+	found, state := remote.Unwrap(r.req.Observed(k))
+	return found.Exists() && state.Readable() && !r.Admitted(k)
 }
 
 // stopped tells that Kueue has stopped the replica of a Workload.
@@ -74,9 +79,9 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 		case set != nil && set.ready || workload != nil && workload.ready:
 			w.all = false
 		case workload == nil || workload.reason == ReasonNotCreated:
-		case workload.reason == ReasonCannotBeRead && set != nil && set.reason == ReasonCannotBeRead:
+		case workload.reason == remote.CannotBeRead && set != nil && set.reason == remote.CannotBeRead:
 			// The cluster cannot be read, which its conditions say.
-		case workload.reason == ReasonCannotBeRead:
+		case workload.reason == remote.CannotBeRead:
 			found.lack(ReasonWaitingForAdmission, r.Name, "its Workload cannot be read: "+workload.message)
 		default:
 			found.lack(workload.reason, r.Name, workload.message)

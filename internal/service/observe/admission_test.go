@@ -179,6 +179,19 @@ func TestAdmission(t *testing.T) {
 				ready:   map[string]bool{w0: true, w1: false},
 			},
 		},
+		"StartTimedOutAlone": {
+			reason: "It has a cluster, and the condition says why it looks for another one.",
+			see: func(s *scene) {
+				d := &s.plan.Schedule.Assignments[0].Decision
+				d.Reason, d.Message = scheduling.ReasonStartTimedOut, "it did not become ready in time"
+				s.seeRemote(w0, admitted, ok).seeRemote(w1, admitted, ok)
+			},
+			want: want{
+				cluster: status(v1alpha1.StatePlaced, "StartTimedOut", "it did not become ready in time", running),
+				placed:  "True Placed: east: it did not become ready in time",
+				ready:   map[string]bool{w0: true, w1: true},
+			},
+		},
 		"Unreachable": {
 			reason: "What cannot be read of a cluster that is out of reach is no cause.",
 			see: func(s *scene) {
@@ -224,6 +237,33 @@ func TestAdmission(t *testing.T) {
 				got.ready[k] = v.Ready[key.Parse(k)]
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAwaits shows of which Workloads it is known that Kueue has not admitted them.
+func TestAwaits(t *testing.T) {
+	const workload = "cluster/east/workload/engine/0"
+	pending := kueueWorkload(condition{Type: "QuotaReserved", Status: composite.False, Reason: "Pending"})
+	cases := map[string]struct {
+		reason string
+		see    func(s *scene)
+		want   bool
+	}{
+		"Absent":  {reason: "Nothing is known of what is not observed.", see: func(*scene) {}},
+		"Pending": {reason: "It waits for its quota.", see: func(s *scene) { s.seeRemote(workload, pending, synced("True", "")) }, want: true},
+		"Admitted": {reason: "It waits for nothing.", see: func(s *scene) {
+			s.seeRemote(workload, kueueWorkload(condition{Type: "Admitted", Status: composite.True}), synced("True", ""))
+		}},
+		"NotRead": {reason: "It may be admitted by now.", see: func(s *scene) { s.seeRemote(workload, pending, synced("False", "no route")) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tc.see(s)
+			if diff := cmp.Diff(tc.want, Read(s.request(), s.plan).Awaits(key.Parse(workload))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

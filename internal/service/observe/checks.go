@@ -23,7 +23,6 @@ const (
 	kindLeaderWorkerSet = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 	kindPodGroup        = "PodGroup.scheduling.volcano.sh"
 	kindDeployment      = "Deployment.apps"
-	kindService         = "Service."
 	kindRoute           = "HTTPRoute.gateway.networking.k8s.io"
 	kindGateway         = "Gateway.gateway.networking.k8s.io"
 	kindWorkload        = "Workload.kueue.x-k8s.io"
@@ -36,9 +35,6 @@ const (
 const (
 	// ReasonNotCreated is about an object that does not exist.
 	ReasonNotCreated = remote.NotCreated
-	// ReasonCannotBeRead is about an object that provider-kubernetes cannot read in, or
-	// apply to, its cluster.
-	ReasonCannotBeRead = remote.NotSynced
 	// ReasonGenerationNotObserved is about an object whose status is of an older generation.
 	ReasonGenerationNotObserved = "GenerationNotObserved"
 	// ReasonDeleting is about an object that is being deleted.
@@ -89,7 +85,7 @@ func staysReady(reason string) bool {
 
 // unreadable tells whether the reason means that the state of an object is not known.
 func unreadable(reason string) bool {
-	return reason == ReasonCannotBeRead || reason == ReasonGenerationNotObserved
+	return reason == remote.CannotBeRead || reason == ReasonGenerationNotObserved
 }
 
 // A check tells whether an object fails one requirement, and why.
@@ -100,7 +96,7 @@ type check func(s *objectState) (reason, message string, failed bool)
 // is being deleted is never ready.
 var chains = map[string][]check{
 	kindLeaderWorkerSet: {specOutdated, reported, generationObserved, groupsUpdated, groupsReady},
-	kindDeployment:      {pickerScaledUp, pickerWaits, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
+	kindDeployment:      {pickerScaledUp, pickerWaits, pickersOutdated, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
 	kindPodGroup:        {scheduled},
 	kindRoute:           {fleetParents, parents(ReasonRouteNotReported, "no gateway has reported on it")},
 	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
@@ -127,7 +123,7 @@ func specOutdated(s *objectState) (string, string, bool) {
 }
 
 // specHash is the label with the hash of an object's spec.
-var specHash = incoming.NewPath("metadata", "labels", naming.LabelSpecHash)
+var specHash = remote.NewDesiredPath("metadata", "labels", naming.LabelSpecHash)
 
 func reported(s *objectState) (string, string, bool) {
 	return ReasonNotReported, "its controller has not reported on it yet", s.observedGeneration() == 0
@@ -178,6 +174,13 @@ func pickerScaledUp(s *objectState) (string, string, bool) {
 // pickerWaits finds an endpoint picker whose new pods wait for their configuration. Its status is that of the former ones.
 func pickerWaits(s *objectState) (string, string, bool) {
 	return ReasonUpdating, "waits for its new configuration", s.cluster.PickerPaused
+}
+
+// pickersOutdated finds endpoint pickers that this response changes. The status of their Deployment still describes those before. A
+// Deployment that a former version of the function has made has no hash, and gets one without a change.
+func pickersOutdated(s *objectState) (string, string, bool) {
+	want, actual := pickersHash.Text(incoming.ObjectOf(s.desired.Resource)), pickersHash.Text(s.actual)
+	return ReasonUpdating, "is being updated", want != "" && actual != "" && want != actual
 }
 
 // notGivenUp finds a Deployment whose controller has given up making progress.

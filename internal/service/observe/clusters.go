@@ -33,8 +33,7 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 	snapshot.Resolved = resolved
 	pools := readEstimates(req)
 	for _, i := range profiles {
-		c := &cluster{}
-		_ = clusterView.Read(profile.Cluster(i), c) // Fields of a wrong type count as absent.
+		c := clusterView.In(profile.Cluster(i))
 		if c.Metadata.Name == "" {
 			continue
 		}
@@ -58,8 +57,7 @@ func readEstimates(req incoming.Request) map[string]map[string]v1alpha1.PoolStat
 	all := map[string]map[string]v1alpha1.PoolStatus{}
 	estimates, _ := req.Required(require.Estimates)
 	for _, o := range estimates {
-		c := &cluster{}
-		_ = clusterView.Read(profile.Estimated(o), c) // Fields of a wrong type count as absent.
+		c := clusterView.In(profile.Estimated(o))
 		pools := map[string]v1alpha1.PoolStatus{}
 		for _, p := range c.Status.Pools {
 			pools[p.Name] = p
@@ -88,8 +86,7 @@ func readAnswers(ic *v1alpha1.InferenceCluster, req incoming.Request) bool {
 func readSilent(ic *v1alpha1.InferenceCluster, req incoming.Request) {
 	found, _ := req.Required(require.Cluster(ic.Name))
 	for _, i := range found {
-		c := &cluster{}
-		_ = clusterView.Read(i, c) // Fields of a wrong type count as absent.
+		c := clusterView.In(i)
 		if paused := c.Metadata.Annotations.Paused; paused != "" {
 			ic.Annotations = map[string]string{xpmeta.AnnotationKeyReconciliationPaused: paused}
 		}

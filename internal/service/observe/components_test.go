@@ -51,7 +51,7 @@ func evaluateComponents(t *testing.T, cases map[string]componentCase) {
 	}
 }
 
-func readyKeys(v Evaluation) []string {
+func readyKeys(v evaluated) []string {
 	var keys []string
 	for k, ready := range v.Ready {
 		if ready {

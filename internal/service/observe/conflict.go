@@ -81,10 +81,10 @@ func (r *ObservedState) remoteConflict(o kube.Object) field.ErrorList {
 		return nil
 	}
 	at := field.NewPath("spec", "placement", "clusters").Key(c)
-	remote, _ := remote.Unwrap(r.req.Observed(o.Key))
-	if whose := composite.Controller(remote); whose != nil {
+	found, _ := remote.Unwrap(r.req.Observed(o.Key))
+	if whose := composite.Controller(found); whose != nil {
 		return field.ErrorList{field.Invalid(at, c, fmt.Sprintf("%s %s there belongs to %s %q: %s",
-			remote.Kind(), remote.Name(), whose.Kind, whose.Name, "give this service another name, or delete what is there"))}
+			found.Kind(), found.Name(), whose.Kind, whose.Name, "give this service another name, or delete what is there"))}
 	}
 	return nil
 }
@@ -113,14 +113,14 @@ func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
 	}
 	owners, _ := r.req.Required(require.WorkersOwner(o.Key))
 	for _, e := range owners {
-		if other := neighbourOf(e); r.notControlledByService(e) && other.Spec.LeaderWorkerTemplate.Size > 1 {
+		if other := neighbourView.In(e); r.notControlledByService(e) && other.Spec.LeaderWorkerTemplate.Size > 1 {
 			refuse(other, "has the name of the workers' StatefulSet of LeaderWorkerSet %s")
 		}
 	}
 	named, _ := r.req.Required(require.WorkersName(o.Key))
 	for _, e := range named {
 		if r.notControlledByService(e) {
-			refuse(neighbourOf(e), "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
+			refuse(neighbourView.In(e), "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
 		}
 	}
 	return errs
@@ -130,6 +130,12 @@ func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
 func (r *ObservedState) notControlledByService(o incoming.Object) bool {
 	uid := composite.ControllerUID(o)
 	return uid == "" || uid != r.plan.Service.UID
+}
+
+// composedAs tells whether this service composed an object under a key. Objects of a controller that had this kind before
+// Crossplane have the same UID and no key.
+func (r *ObservedState) composedAs(k key.Key, o incoming.Object) bool {
+	return !r.notControlledByService(o) && composite.KeyOf(o) == k
 }
 
 // nameInside is the name of a desired object, or of the object in its manifest.
@@ -153,31 +159,7 @@ type neighbour struct {
 	} `json:"spec"`
 }
 
-// A carried neighbour is a LeaderWorkerSet in the manifest of an Object.
-type carried struct {
-	Spec struct {
-		ForProvider struct {
-			Manifest neighbour `json:"manifest"`
-		} `json:"forProvider"`
-	} `json:"spec"`
-}
-
-var (
-	neighbourView = incoming.NewView[neighbour]()
-	carriedView   = incoming.NewView[carried]()
-)
-
-// neighbourOf reads a LeaderWorkerSet, or an Object that carries one.
-func neighbourOf(o incoming.Object) neighbour {
-	c := carried{}
-	_ = carriedView.Read(o, &c) // Fields of the wrong type are as good as absent.
-	if n := c.Spec.ForProvider.Manifest; n.Metadata.Name != "" {
-		return n
-	}
-	n := neighbour{}
-	_ = neighbourView.Read(o, &n) // As above.
-	return n
-}
+var neighbourView = remote.NewDesiredView[neighbour]()
 
 // groupingChanged finds a service whose spec.replicas was set or unset after it was created.
 // That would rename everything that it runs.
@@ -192,14 +174,11 @@ func (r *ObservedState) groupingChanged() field.ErrorList {
 }
 
 func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field.Error {
+	if r.composedAs(o.Key, existing) {
+		return nil // The service has just composed this object, and it is not observed yet.
+	}
 	whose := "to nobody"
 	if w := composite.Controller(existing); w != nil {
-		// The service has just composed this object, and it is not observed yet. Objects of
-		// a controller that had this kind before Crossplane have the same UID and no key:
-		// they are conflicts.
-		if w.UID != "" && w.UID == r.plan.Service.UID && composite.KeyOf(existing) == o.Key {
-			return nil
-		}
 		whose = fmt.Sprintf("to %s %q", w.Kind, w.Name)
 	}
 	at, remedy := r.pathOf(o.Key)

@@ -140,7 +140,7 @@ func TestNeighbours(t *testing.T) {
 		"Ours": {reason: "The API's validation speaks of roles of one service.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen", ownUID))},
 		"Elsewhere": {
 			reason: "In another cluster it is in an Object.", requirement: require.WorkersName(key.Parse(lws0)),
-			existing: map[string]any{"kind": "Object", "metadata": map[string]any{"name": "o"}, "spec": map[string]any{"forProvider": map[string]any{"manifest": workload("qwen-engine-0-0")}}},
+			existing: map[string]any{"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": map[string]any{"name": "o"}, "spec": map[string]any{"forProvider": map[string]any{"manifest": workload("qwen-engine-0-0")}}},
 			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -12,36 +14,12 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// An Evaluation is what exists of a plan, compared with the plan.
+// An Evaluation is what exists of a plan, compared with the plan. It is the answer to Crossplane.
 type Evaluation struct {
-	// Ready tells whether each desired object is ready, by its key.
-	Ready map[key.Key]bool
-	// Objects says of the same objects why they are not ready, in the order of the desired
-	// objects.
-	Objects []ObjectStatus
-	// Status of the InferenceService, without its conditions.
-	Status v1alpha1.InferenceServiceStatus
-	// Conditions are those of ConditionTypes, in that order.
-	Conditions []composite.Condition
-	// Events say what has changed since the last call about where the service runs.
-	Events []string
-	// Decisions say the same for logs and metrics.
-	Decisions []composite.Decision
-	// Deferred tells whether a wanted object is left out for now. Then the service is not
-	// ready.
-	Deferred bool
-	// Stable tells whether everything is ready, and nothing is pending or moves.
-	Stable bool
-	// AwaitsFailover tells whether the service will leave a cluster at a known time.
-	AwaitsFailover bool
-}
+	composite.Answer
 
-// An ObjectStatus tells whether one desired object is ready.
-type ObjectStatus struct {
-	Key   key.Key
-	Ready bool
-	// Reason and Message say why it is not, or what its controller has not reported.
-	Reason, Message string
+	// Status is that of the answer: of the InferenceService, without its conditions.
+	Status v1alpha1.InferenceServiceStatus
 }
 
 // An evaluator collects what an Evaluation is made of.
@@ -69,6 +47,13 @@ type evaluator struct {
 // Evaluate compares the desired objects of a plan with the observed state. The objects do
 // not include the deferred ones.
 func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []plan.Deferred) Evaluation {
+	e := newEvaluator(p, r, objects, deferred)
+	v := e.evaluation()
+	v.Answer.Objects, v.Answer.Status, v.Due = objects, v.Status, p.Due
+	return v
+}
+
+func newEvaluator(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []plan.Deferred) *evaluator {
 	e := &evaluator{
 		plan:        p,
 		state:       r,
@@ -90,19 +75,16 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 			e.waiting[c.Target.Cluster] = e.waits(c)
 		}
 	}
-	status := e.status()
-	moves, decided := e.moves(status.Clusters)
-	v := Evaluation{
-		Ready:          make(map[key.Key]bool, len(objects)),
-		Objects:        make([]ObjectStatus, 0, len(objects)),
-		Status:         status,
-		Conditions:     e.conditions(),
-		Events:         append(moves, e.failed()...),
-		Decisions:      decided,
-		Deferred:       len(deferred) > 0,
-		AwaitsFailover: e.awaitsFailover(),
-		Stable:         len(deferred) == 0 && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0,
-	}
+	return e
+}
+
+func (e *evaluator) evaluation() Evaluation {
+	v := Evaluation{Status: e.status()}
+	v.Ready = make(map[key.Key]bool, len(e.objects))
+	v.Events, v.Decisions = e.moves(v.Status.Clusters)
+	v.Conditions, v.Events = e.conditions(), append(v.Events, e.failed()...)
+	v.Deferred = len(e.deferred) > 0
+	v.Stable = !v.Deferred && e.stable() && !e.total.troubled() && len(e.routerFailures) == 0
 	for _, c := range v.Conditions {
 		if c.Type != RolledOut {
 			continue
@@ -115,7 +97,6 @@ func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []
 	}
 	for _, s := range e.objects {
 		v.Ready[s.key] = s.ready
-		v.Objects = append(v.Objects, ObjectStatus{Key: s.key, Ready: s.ready, Reason: s.reason, Message: s.message})
 		v.Stable = v.Stable && s.ready
 	}
 	return v
@@ -168,8 +149,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		}
 		url := e.url(c)
 		if st.Selector == "" {
-			// Clients of the scale subresource parse notin, and not every other way to exclude.
-			st.Selector = fmt.Sprintf("%s=%s,%s notin (%s)", naming.LabelService, c.Base, naming.LabelComponentType, v1alpha1.ComponentTypeRouter)
+			st.Selector = selector(e.plan, c)
 		}
 		if st.URL == "" && (!c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Kept) {
 			// Clients here do not reach the Service of another cluster.
@@ -190,6 +170,17 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		e.routerFailures = e.pods.router.failures
 	}
 	return st
+}
+
+// selector selects the service's pods for the scale subresource. Of each group it is one leader: a HorizontalPodAutoscaler counts the
+// pods that it selects as replicas (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes v1.36).
+func selector(p *plan.Plan, c *plan.ClusterPlan) string {
+	first := slices.IndexFunc(p.Roles, func(r *plan.Role) bool { return r.Replicas > 0 })
+	if p.Service.Grouped && first >= 0 {
+		return fmt.Sprintf("%s=%s,%s=%s,%s=0,%s=0", naming.LabelService, c.Base, naming.LabelRoleName, p.Roles[first].Name, naming.LabelReplicaIndex, lws.WorkerIndexLabelKey)
+	}
+	// Clients of the scale subresource parse notin, and not every other way to exclude.
+	return fmt.Sprintf("%s=%s,%s notin (%s)", naming.LabelService, c.Base, naming.LabelComponentType, v1alpha1.ComponentTypeRouter)
 }
 
 // count counts the replicas in one cluster.

@@ -375,12 +375,20 @@ func (s *scene) request() incoming.Request {
 	return incomingtest.Request(s.tb, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: s.observed}, RequiredResources: s.required})
 }
 
-func (s *scene) evaluate() Evaluation {
+// evaluated is an Evaluation with the states of the objects.
+type evaluated struct {
+	Evaluation
+
+	objects []*objectState
+}
+
+func (s *scene) evaluate() evaluated {
 	state := Read(s.request(), s.plan)
 	s.plan.Rollout.Rollout = (&v1alpha1.InferenceServiceSpec{}).RolloutOf()
 	extra, others := state.Extra()
-	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(), LastFailure: state.LastFailure, Crashes: state.Crashes(), PodGroup: state.PodGroup, Admitted: state.Admitted, Observed: state.Observed, PoolType: state.PoolType, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns, MayStop: state.MayStop})
-	return Evaluate(s.plan, state, s.objects, s.deferred)
+	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(), LastFailure: state.LastFailure, Crashes: state.Crashes(), PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns, MayStop: state.MayStop})
+	e := newEvaluator(s.plan, state, s.objects, s.deferred)
+	return evaluated{e.evaluation(), e.objects}
 }
 
 const (
@@ -417,7 +425,7 @@ func running(s *scene) *scene {
 }
 
 // conditionLine writes a condition as one line.
-func conditionLine(v Evaluation, name string) string {
+func conditionLine(v evaluated, name string) string {
 	for _, c := range v.Conditions {
 		if c.Type == name {
 			return strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")

@@ -82,11 +82,6 @@ func (e *evaluator) stable() bool {
 	})
 }
 
-// awaitsFailover tells whether the service will leave a cluster at a known time.
-func (e *evaluator) awaitsFailover() bool {
-	return e.plan.Schedule != nil && slices.ContainsFunc(e.plan.Schedule.Assignments, func(d scheduling.Assignment) bool { return d.AwaitsFailover })
-}
-
 // placed is True while all replicas have a cluster. Otherwise it says for each cluster what
 // is missing. A service that sleeps has a cluster, too: requests wait there.
 func (e *evaluator) placed() composite.Condition {
@@ -113,6 +108,8 @@ func (e *evaluator) placed() composite.Condition {
 			if len(other) == 1 && reason == "" {
 				reason = d.Reason
 			}
+		case d.Reason == scheduling.ReasonStartTimedOut:
+			other = append(other, message)
 		}
 	}
 	switch {

@@ -45,8 +45,7 @@ var fleetRouteView = incoming.NewView[fleetRoute]()
 // If no gateway ever accepted the route, no requests come by it. Then it holds nothing back, and
 // the backends of its current generation count.
 func backendsOf(route incoming.Object, services []string) (receives, may map[string]bool) {
-	r := fleetRoute{}
-	_ = fleetRouteView.Read(route, &r) // Fields of a wrong type count as absent.
+	r := fleetRouteView.In(route)
 	settled := r.settled()
 	resolved := settled && r.resolved()
 	receives, may = map[string]bool{}, map[string]bool{}
@@ -138,8 +137,7 @@ func fleetParents(s *objectState) (string, string, bool) {
 	if s.key != key.FleetRoute {
 		return "", "", false
 	}
-	r := fleetRoute{}
-	_ = fleetRouteView.Read(s.actual, &r) // Fields of a wrong type count as absent.
+	r := fleetRouteView.In(s.actual)
 	var refused, former, none []string
 	for _, p := range r.Spec.ParentRefs {
 		name := p.in(r.Metadata.Namespace).String()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -157,7 +158,7 @@ func classOf(reason string) int {
 	switch reason {
 	case ReasonFailed, ReasonNotAccepted, ReasonNotResolved, ReasonNotProgrammed, ReasonUnschedulable:
 		return failedClass
-	case ReasonCannotBeRead, ReasonGenerationNotObserved:
+	case remote.CannotBeRead, ReasonGenerationNotObserved:
 		return unknownClass
 	case ReasonRouteNotReported, ReasonPoolNotReported, ReasonGatewayNotReported:
 		return notReportedClass

@@ -15,8 +15,7 @@ import (
 func LoaderFailures(pods []incoming.Object) map[string][]string {
 	all := map[string][]string{}
 	for _, o := range pods {
-		p := &pod{}
-		_ = podView.Read(o, p) // Fields of a wrong type count as absent.
+		p := podView.In(o)
 		failure := p.failure()
 		for i := range p.Status.ContainerStatuses {
 			failure = cmp.Or(p.Status.ContainerStatuses[i].noAdapter(), failure, p.Status.ContainerStatuses[i].failedBefore())

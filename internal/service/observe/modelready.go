@@ -156,8 +156,7 @@ func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.
 // claim: the class may have none that several nodes can mount.
 func (r *ObservedState) loads(c *plan.ClusterPlan, unscheduled bool) string {
 	found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
-	j := job{}
-	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	j := jobView.In(found)
 	switch {
 	case !state.Readable():
 	case find(j.Status.Conditions, string(batchv1.JobSuspended)).Status == composite.True:
@@ -181,8 +180,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 	pods := r.loaderPods(c)
 	if c.Target.Remote() && len(pods) == 0 {
 		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
-		j := job{}
-		_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+		j := jobView.In(found)
 		if state.Readable() && j.Status.Active > 0 && j.Status.Ready == 0 {
 			progress = ", and its pod does not run at the moment: see the pods of the Job there"
 		}
@@ -223,10 +221,9 @@ func (r *ObservedState) loaderPods(c *plan.ClusterPlan) []*pod {
 	}
 	var all []*pod
 	for _, o := range found {
-		p := &pod{}
-		_ = podView.Read(o, p) // Fields of a wrong type count as absent.
+		p := podView.In(o)
 		if !c.Target.Remote() || p.Metadata.Labels[naming.LabelModelLoader] == r.plan.Weights.LoaderName {
-			all = append(all, p)
+			all = append(all, &p)
 		}
 	}
 	return all

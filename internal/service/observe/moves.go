@@ -11,12 +11,13 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A formerStatus is the part of the status of the last call that tells where the service ran.
+// A formerStatus is the part of the status of the last call that tells where the service ran, and why not.
 type formerStatus struct {
 	Status struct {
 		Clusters []struct {
 			Name     string                  `json:"name"`
 			State    v1alpha1.PlacementState `json:"state"`
+			Reason   string                  `json:"reason"`
 			Assigned []v1alpha1.Replicas     `json:"assigned"`
 		} `json:"clusters"`
 	} `json:"status"`
@@ -30,8 +31,7 @@ func (e *evaluator) moves(now []v1alpha1.ClusterStatus) ([]string, []composite.D
 	if e.plan.Schedule == nil {
 		return nil, nil
 	}
-	former := formerStatus{}
-	_ = formerView.Read(e.state.req.Composite(), &former) // Fields of a wrong type count as absent.
+	former := formerView.In(e.state.req.Composite())
 	before := make([]v1alpha1.ClusterStatus, 0, len(former.Status.Clusters))
 	for _, c := range former.Status.Clusters {
 		before = append(before, v1alpha1.ClusterStatus{Name: c.Name, State: c.State, Assigned: c.Assigned})
@@ -84,8 +84,8 @@ func describe(all []move, with map[move][]string) []string {
 	return events
 }
 
-// decisions returns the moves for logs and metrics. Who must leave a cluster is none until there is
-// another one for it.
+// decisions returns the moves for logs and metrics. A unit that must leave is no decision yet: it has nowhere to
+// go.
 func decisions(all []move, with map[move][]string) []composite.Decision {
 	what := map[step]string{starts: composite.DecisionPlaced, movesOn: composite.DecisionMoved, hasMoved: composite.DecisionReleased, goes: composite.DecisionReleased}
 	var decided []composite.Decision

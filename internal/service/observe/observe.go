@@ -10,6 +10,7 @@ package observe
 
 import (
 	"slices"
+	"sync"
 
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -29,28 +30,33 @@ type ObservedState struct {
 	req  incoming.Request
 	// replicas are the states of replicas, by the keys of their LeaderWorkerSets. A rollout reads them several times.
 	replicas map[key.Key]rollout.State
+	// pods returns what is read of all pods of the service.
+	pods func() *podIndex
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
 func Read(req incoming.Request, p *plan.Plan) *ObservedState {
-	return &ObservedState{plan: p, req: req, replicas: map[key.Key]rollout.State{}}
+	return &ObservedState{plan: p, req: req, replicas: map[key.Key]rollout.State{}, pods: sync.OnceValue(func() *podIndex { return readPods(req) })}
 }
 
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 
 // PoolType returns the type of role whose pods an InferencePool selects, and whether the pool exists. Without
-// a type it selects the pods of all roles. In an Object it is the manifest that counts, as it was desired last.
+// a type it selects the pods of all roles.
 func (r *ObservedState) PoolType(k key.Key) (t v1alpha1.ComponentType, exists bool) {
 	o := r.req.Observed(k)
-	return v1alpha1.ComponentType(either(o, poolType, manifestPoolType)), o.Exists()
+	return v1alpha1.ComponentType(poolType.Text(o)), o.Exists()
 }
 
-// The type of role that an InferencePool selects.
-var (
-	poolType         = incoming.NewPath("spec", "selector", "matchLabels", naming.LabelComponentType)
-	manifestPoolType = incoming.NewPath("spec", "forProvider", "manifest", "spec", "selector", "matchLabels", naming.LabelComponentType)
-)
+// poolType is the type of role that an InferencePool selects.
+var poolType = remote.NewDesiredPath("spec", "selector", "matchLabels", naming.LabelComponentType)
+
+// ServiceRole returns the only role whose pods a Service selects.
+func (r *ObservedState) ServiceRole(k key.Key) string { return serviceRole.Text(r.req.Observed(k)) }
+
+// serviceRole is the role that a Service selects.
+var serviceRole = remote.NewDesiredPath("spec", "selector", naming.LabelRoleName)
 
 // A gang is the part of a PodGroup that says which pods it counts.
 type gang struct {
@@ -75,12 +81,11 @@ func (r *ObservedState) PodGroup(k key.Key) plan.PodGroupView {
 		return plan.PodGroupView{}
 	}
 	v := plan.PodGroupView{Observed: true}
-	remote, state := remote.Unwrap(r.req.Observed(k))
+	found, state := remote.Unwrap(r.req.Observed(k))
 	if !state.Readable() {
 		return v
 	}
-	pg := gang{}
-	_ = gangView.Read(remote, &pg) // Fields of a wrong type count as absent.
+	pg := gangView.In(found)
 	v.MinTaskMember = pg.Spec.MinTaskMember
 	// With some pods running and others without room, the phase is Unknown.
 	v.Started = slices.Contains([]volcano.PodGroupPhase{volcano.PodGroupRunning, volcano.PodGroupCompleted, volcano.PodGroupUnknown}, pg.Status.Phase)

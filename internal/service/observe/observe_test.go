@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,11 +81,15 @@ func TestEvaluateIsDeterministic(t *testing.T) {
 			}
 		}
 		v := running(newScene(t)).pods(pods...).evaluate()
+		reasons := make([]string, 0, len(v.objects))
+		for _, o := range v.objects {
+			reasons = append(reasons, fmt.Sprint(o.key, o.ready, o.reason, o.message))
+		}
 		s, err := kube.Encode(struct {
 			Status     any                   `json:"status"`
 			Conditions []composite.Condition `json:"conditions"`
-			Objects    []ObjectStatus        `json:"objects"`
-		}{v.Status, v.Conditions, v.Objects})
+			Objects    []string              `json:"objects"`
+		}{v.Status, v.Conditions, reasons})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,11 +171,11 @@ func evaluateAnything(t *testing.T, o *structpb.Struct, remote bool) {
 	s.required[require.Pods] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: o}, nil, {}}}
 	v := s.evaluate()
 	deleted := kube.Lookup(o, "metadata", "deletionTimestamp").GetStringValue() != ""
-	for _, out := range v.Objects {
-		if out.Ready && deleted {
-			t.Errorf("%s is being deleted and ready", out.Key)
+	for _, out := range v.objects {
+		if out.ready && deleted {
+			t.Errorf("%s is being deleted and ready", out.key)
 		}
-		if out.Ready != v.Ready[out.Key] || (!out.Ready && (out.Reason == "" || out.Message == "")) {
+		if out.ready != v.Ready[out.key] || (!out.ready && (out.reason == "" || out.message == "")) {
 			t.Errorf("not ready without a reason: %+v", out)
 		}
 	}

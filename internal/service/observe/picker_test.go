@@ -1,12 +1,15 @@
 package observe
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -65,6 +68,45 @@ func TestEvaluatePickers(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestPickersOutdated proves that endpoint pickers are not ready in the call that changes them.
+func TestPickersOutdated(t *testing.T) {
+	hashed := func(hash string) edit[appsv1.Deployment] {
+		return func(d *appsv1.Deployment) {
+			if hash != "" {
+				d.Annotations = map[string]string{naming.AnnotationPickersHash: hash}
+			}
+		}
+	}
+	cases := map[string]struct {
+		reason       string
+		desired, has string
+		want         string
+	}{
+		"Changed":  {reason: "Its status is of the pickers before.", desired: "b", has: "a", want: "False Updating: Deployment qwen-epp: is being updated"},
+		"Same":     {reason: "Nothing changes.", desired: "b", has: "b", want: "True AllReady"},
+		"Upgraded": {reason: "It gets the hash by this response, and its pickers stay.", desired: "b", want: "True AllReady"},
+	}
+	for name, tc := range cases {
+		for where, target := range map[string]scheduling.Target{"Here": {Namespace: namespace}, "Elsewhere": {Cluster: "east", Namespace: namespace, ProviderConfig: v1alpha1.ProviderConfigRef{Name: "east"}}} {
+			t.Run(name+where, func(t *testing.T) {
+				s := newScene(t, target).routed(plan.Router{Name: "router"})
+				c := s.plan.Clusters[0]
+				s.drop(c.DeploymentKey().String())
+				s.want(target, c.DeploymentKey().String(), picker(hashed(tc.desired)))
+				deployment, p := c.DeploymentKey().String(), c.Key(key.InferencePool).String()
+				if target.Remote() {
+					s.seeRemote(deployment, picker(hashed(tc.has)), synced("True", "")).seeRemote(p, pool(), synced("True", ""))
+				} else {
+					s.see(deployment, picker(hashed(tc.has))).see(p, pool())
+				}
+				if diff := cmp.Diff(tc.want, strings.Replace(conditionLine(s.evaluate(), RouterReady), "cluster east: ", "", 1)); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
 }
 
 // Deployments whose status is of an older generation are not ready either.

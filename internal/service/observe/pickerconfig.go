@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	configHash = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
-	apartNoted = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
+	configHash  = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
+	pickersHash = incoming.NewPath("metadata", "annotations", naming.AnnotationPickersHash)
+	apartNoted  = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
 )
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
@@ -32,8 +33,7 @@ func (r *ObservedState) PickerRuns(k key.Key, hash string) bool {
 	if !read.Readable() || read.Outdated || configHash.Text(found) != hash {
 		return false
 	}
-	o := &objectState{actual: found, view: &view{}}
-	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	o := stateOf(found)
 	_, _, unseen := generationObserved(o)
 	_, _, updating := podsUpdated(o)
 	status := &o.view.Status

@@ -17,12 +17,7 @@ var (
 
 // readPin reads to which pool a replica is pinned.
 func readPin(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
-	pin := capacity.ParsePin(poolOfManifest.Text(observed), nodeSelectorOfManifest.Text(observed))
-	if pin == nil {
-		return
+	if pin := capacity.ParsePin(poolOfManifest.Text(observed), nodeSelectorOfManifest.Text(observed)); pin != nil {
+		at.Pins[replica] = pin
 	}
-	if at.Pins == nil {
-		at.Pins = scheduling.Pins{}
-	}
-	at.Pins[replica] = pin
 }

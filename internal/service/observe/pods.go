@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,9 +76,11 @@ type terminated struct {
 
 // podFacts sums up the pods of one replica, or of the router.
 type podFacts struct {
-	found, ready, unscheduled int32
-	failures                  []string
-	newest                    time.Time
+	ready, unscheduled int32
+	// stay are not being deleted, and leave are.
+	stay, leave int32
+	failures    []string
+	newest      time.Time
 	// crashes are why containers ended that ran. LeaderWorkerSet deletes their pods for it.
 	crashes []plan.Failure
 	// leaders are the pods that have the labels of a leader, by their names.
@@ -95,18 +96,17 @@ type podIndex struct {
 	router   podFacts
 }
 
-// pods reads all pods of the service. It returns nil where they are not required or Crossplane
+// readPods reads all pods of the service. It returns nil where they are not required or Crossplane
 // has not resolved the requirement yet. An empty index means that there are no pods.
-func (r *ObservedState) pods() *podIndex {
-	found, resolved := r.req.Required(require.Pods)
+func readPods(req incoming.Request) *podIndex {
+	found, resolved := req.Required(require.Pods)
 	if !resolved {
 		return nil
 	}
 	pods := make([]*pod, 0, len(found))
 	for _, i := range found {
-		p := &pod{}
-		_ = podView.Read(i, p) // Fields of a wrong type count as absent.
-		pods = append(pods, p)
+		p := podView.In(i)
+		pods = append(pods, &p)
 	}
 	slices.SortStableFunc(pods, func(a, b *pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	index := &podIndex{replicas: map[replicaID]*podFacts{}}
@@ -135,11 +135,29 @@ func (i *podIndex) of(s naming.Identity, r *plan.Replica) *podFacts {
 	if i == nil {
 		return nil
 	}
-	id := replicaID{role: r.Role.Name, index: strconv.FormatInt(int64(r.Index), 10)}
-	if s.Grouped {
-		id.group = strconv.FormatInt(int64(r.Group), 10)
+	return i.replicas[idOf(r.Role.Name, r.Group, r.Index, s.Grouped)]
+}
+
+func idOf(role string, group, index int32, grouped bool) replicaID {
+	id := replicaID{role: role, index: key.Number(index)}
+	if grouped {
+		id.group = key.Number(group)
 	}
-	return i.replicas[id]
+	return id
+}
+
+// losesPod tells whether a pod of a replica is being deleted, so that fewer are left than it has nodes. Its LeaderWorkerSet counts
+// the pod for as long as it is Ready (PodRunningAndReady in pkg/utils/pod/pod_utils.go of v0.9.0). Gateways and endpoint pickers send it
+// no requests any more. A pod that is only missing may be younger than what was read, so it does not count.
+func (r *ObservedState) losesPod(k key.Key, nodes int32) bool {
+	pods := r.pods()
+	if pods == nil || k.Cluster != "" {
+		return false
+	}
+	replica, _ := k.ReplicaID()
+	group, role, index, _ := replica.Parts()
+	f := pods.replicas[idOf(role, group, index, replica.Grouped())]
+	return f != nil && f.leave > 0 && f.stay < max(nodes, 1)
 }
 
 // failuresByName reads the pods that are read by their names, and returns what fails in them by the
@@ -178,13 +196,12 @@ func (r *ObservedState) podByName(c *plan.ClusterPlan, replica *plan.Replica, i 
 	} else if answer, _ := r.req.Required(require.Pod(k)); len(answer) > 0 {
 		found = answer[0]
 	}
-	p := &pod{}
-	_ = podView.Read(found, p) // Fields of a wrong type count as absent.
+	p := podView.In(found)
 	m := p.Metadata
 	if m.Name != replica.PodName(i) || m.Labels[naming.LabelService] != c.Base || m.Labels[lws.SetNameLabelKey] != replica.Name {
 		return nil
 	}
-	return p
+	return &p
 }
 
 // add counts a pod. One that is being deleted can only have failed before.
@@ -193,10 +210,11 @@ func (f *podFacts) add(p *pod) {
 		f.crashes = append(f.crashes, plan.Failure{Revision: p.Metadata.Labels[naming.LabelSpecHash], Text: fmt.Sprintf("pod %s: %s", p.Metadata.Name, crash)})
 	}
 	if p.Metadata.DeletionTimestamp != "" {
+		f.leave++
 		f.addFailure(p, p.failureBefore())
 		return
 	}
-	f.found++
+	f.stay++
 	f.newest = newest(f.newest, p.Metadata.CreationTimestamp)
 	for _, c := range p.Status.Conditions {
 		f.newest = newest(f.newest, c.LastTransitionTime)

@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
 // TestEvaluatePods proves what the pods add to what their LeaderWorkerSets say.
@@ -92,6 +95,48 @@ func TestEvaluatePods(t *testing.T) {
 			},
 		},
 	})
+}
+
+// TestLosesPod proves that a replica serves no more once a pod of it is seen to be deleted, though its LeaderWorkerSet says that it is
+// ready. It is not broken, so a rollout does not release it for that.
+func TestLosesPod(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		scene  func(*scene)
+		want   []bool
+	}{
+		"NotRead":     {reason: "Pods are not read.", scene: func(*scene) {}, want: []bool{true, true}},
+		"None":        {reason: "What is read may be older than the pods.", scene: func(s *scene) { s.pods() }, want: []bool{true, true}},
+		"Missing":     {reason: "So it may be of one pod.", scene: func(s *scene) { s.pods(replicaPods(0)[1:]...) }, want: []bool{true, true}},
+		"All":         {reason: "No pod is being deleted.", scene: func(s *scene) { s.pods(slices.Concat(replicaPods(0), replicaPods(1))...) }, want: []bool{true, true}},
+		"Worker":      {reason: "A worker is being deleted.", scene: func(s *scene) { s.pods(slices.Concat(replicaPods(0, terminating), replicaPods(1))...) }, want: []bool{false, true}},
+		"Leader":      {reason: "The leader is.", scene: func(s *scene) { s.pods(append(replicaPods(1)[1:], enginePod("engine", 1, 0, terminating))...) }, want: []bool{true, false}},
+		"OneTooMany":  {reason: "All of its nodes have another pod.", scene: func(s *scene) { s.pods(append(replicaPods(0), enginePod("engine", 0, 4, terminating))...) }, want: []bool{true, true}},
+		"OtherRole":   {reason: "The pod is of another role.", scene: func(s *scene) { s.pods(enginePod("other", 0, 0, terminating)) }, want: []bool{true, true}},
+		"EndpointPod": {reason: "The pod is an endpoint picker.", scene: func(s *scene) { s.pods(enginePod("engine", 0, 0, terminating, asPicker)) }, want: []bool{true, true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := running(newScene(t))
+			tc.scene(s)
+			state := Read(s.request(), s.plan)
+			var serving, broken []bool
+			for _, k := range []string{lws0, lws1} {
+				r := state.Replica(key.Parse(k))
+				serving, broken = append(serving, r.Serving), append(broken, r.Broken)
+			}
+			if diff := cmp.Diff(tc.want, serving); diff != "" {
+				t.Errorf("%s Serving\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff([]bool{false, false}, broken); diff != "" {
+				t.Errorf("%s Broken\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func asPicker(p *corev1.Pod) {
+	p.Labels[naming.LabelComponentType] = string(v1alpha1.ComponentTypeRouter)
 }
 
 func TestPodFailure(t *testing.T) {

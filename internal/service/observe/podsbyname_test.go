@@ -234,7 +234,7 @@ func TestPodObject(t *testing.T) {
 				seen.Resource = kube.With(seen.GetResource(), structpb.NewStringValue(o.Name()), "metadata", "name")
 			}
 			v := s.evaluate()
-			if diff := cmp.Diff([]ObjectStatus{{Key: k, Ready: true}}, v.Objects); diff != "" || !v.Ready[k] {
+			if diff := cmp.Diff(map[key.Key]bool{k: true}, v.Ready); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if errs := Read(s.request(), s.plan).Conflicts(s.objects); len(errs) > 0 {

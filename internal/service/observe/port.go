@@ -16,28 +16,23 @@ import (
 )
 
 // A portField is where an object has the port on which all of its pods are asked, and the labels of these
-// pods. In an Object it is the manifest's, as it was desired last.
+// pods.
 type portField struct {
-	list, carried         incoming.Path
-	labels, carriedLabels incoming.Path
-	name                  string
+	list, labels remote.DesiredPath
+	name         string
 }
 
 // portFields by the kind of the object, as its key has it.
 var portFields = map[string]portField{
 	key.InferencePool: {
-		list:          incoming.NewPath("spec", "targetPorts"),
-		carried:       incoming.NewPath("spec", "forProvider", "manifest", "spec", "targetPorts"),
-		labels:        incoming.NewPath("spec", "selector", "matchLabels"),
-		carriedLabels: incoming.NewPath("spec", "forProvider", "manifest", "spec", "selector", "matchLabels"),
-		name:          "number",
+		list:   remote.NewDesiredPath("spec", "targetPorts"),
+		labels: remote.NewDesiredPath("spec", "selector", "matchLabels"),
+		name:   "number",
 	},
 	key.Service: {
-		list:          incoming.NewPath("spec", "ports"),
-		carried:       incoming.NewPath("spec", "forProvider", "manifest", "spec", "ports"),
-		labels:        incoming.NewPath("spec", "selector"),
-		carriedLabels: incoming.NewPath("spec", "forProvider", "manifest", "spec", "selector"),
-		name:          "targetPort",
+		list:   remote.NewDesiredPath("spec", "ports"),
+		labels: remote.NewDesiredPath("spec", "selector"),
+		name:   "targetPort",
 	},
 }
 
@@ -50,13 +45,9 @@ type asked struct {
 
 // of returns what an object asks.
 func (f portField) of(o incoming.Object) asked {
-	in, labels := f.list.In(o), f.labels.In(o)
-	if remote.IsObject(o) {
-		in, labels = f.carried.In(o), f.carriedLabels.In(o)
-	}
-	selected := labels.GetStructValue().GetFields()
+	selected := f.labels.In(o).GetStructValue().GetFields()
 	a := asked{kind: selected[naming.LabelComponentType].GetStringValue(), role: selected[naming.LabelRoleName].GetStringValue()}
-	if ports := in.GetListValue().GetValues(); len(ports) > 0 {
+	if ports := f.list.In(o).GetListValue().GetValues(); len(ports) > 0 {
 		a.port = int32(ports[0].GetStructValue().GetFields()[f.name].GetNumberValue())
 	}
 	return a
@@ -80,7 +71,7 @@ func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
 		switch {
 		case was.port == 0 || was == is:
 		case was.port == is.port:
-			err = r.unasked(o.Key.Cluster, was, is)
+			err = r.unasked(o.Key, was, is)
 		default:
 			err = r.portChanged(o.Key.Cluster, was, is.port)
 		}
@@ -95,7 +86,7 @@ func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
 // role that has the new one.
 func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.Error {
 	for c, replica := range r.plan.Replicas() {
-		if c.Target.Cluster != cluster || !was.selects(replica.Role) || !r.mayServe(replica.Key) {
+		if c.Target.Cluster != cluster || !was.selects(replica.Role) || !r.Replica(replica.Key).MayServe() {
 			continue
 		}
 		if replica.Role.Port == was.port {
@@ -103,8 +94,7 @@ func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.
 				"must answer on port %d, and not on %d, while role %s serves there: requests are sent to one port of all pods", was.port, is, replica.Role.Name))
 		}
 		if !replica.Updated {
-			return field.Forbidden(replica.Role.Path(), fmt.Sprintf(
-				"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, %s", was.port, is, r.stopFirst("replicas", replica.Role.Name)))
+			return r.formerServes(replica.Role, was.port, is)
 		}
 	}
 	removed := r.removedRoles()
@@ -117,22 +107,36 @@ func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.
 	return nil
 }
 
-// unasked finds pods that would be asked no more, while none of those that are still asked serves.
-func (r *ObservedState) unasked(cluster string, was, is asked) *field.Error {
+// formerServes refuses another port of a role whose pods answer on the former one.
+func (r *ObservedState) formerServes(role *plan.Role, was, is int32) *field.Error {
+	return field.Forbidden(role.Path(), fmt.Sprintf(
+		"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, %s", was, is, r.stopFirst("replicas", role.Name)))
+}
+
+// unasked finds pods that would be asked no more. A pool may turn to others that serve: it does so once they take over. A Service
+// of all roles would lose what the pods did that it leaves out, whatever else serves. One of a single role may turn, too.
+func (r *ObservedState) unasked(k key.Key, was, is asked) *field.Error {
 	var lost *plan.Role
 	for c, replica := range r.plan.Replicas() {
+		role := replica.Role
 		switch {
-		case c.Target.Cluster != cluster:
-		case is.selects(replica.Role) && r.Replica(replica.Key).Serving:
+		case c.Target.Cluster != k.Cluster:
+		case (k.Kind == key.InferencePool || was.role != "" && replica.Updated) && is.selects(role) && r.Replica(replica.Key).Serving:
 			return nil
-		case lost == nil && was.selects(replica.Role) && !is.selects(replica.Role) && r.mayServe(replica.Key):
-			lost = replica.Role
+		case !was.selects(role) || is.selects(role) || !r.Replica(replica.Key).MayServe():
+		case role.Port != was.port && replica.Updated:
+			// It never answered on that port: the object is older than this role.
+		case lost == nil || role.Port != was.port:
+			lost = role
 		}
 	}
-	if lost == nil {
+	switch {
+	case lost == nil:
 		return nil
+	case lost.Port != was.port:
+		return r.formerServes(lost, was.port, lost.Port)
 	}
-	return field.Forbidden(lost.Path(), "must go on getting the requests, because it serves: roles on several ports leave them to the first one, which does not serve")
+	return field.Forbidden(lost.Path(), "must go on getting the requests, because it serves: roles on several ports leave them to the first one. To change that, "+r.stopFirst("its replicas", lost.Name))
 }
 
 // answersOn returns the path of the first role that answers on a port.

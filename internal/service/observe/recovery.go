@@ -2,7 +2,6 @@ package observe
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -10,6 +9,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -18,9 +18,7 @@ var (
 	groupFailures = incoming.NewPath("metadata", "annotations", naming.AnnotationGroupFailures)
 	restartedFor  = incoming.NewPath("metadata", "annotations", naming.AnnotationRestartedFor)
 	leaderPod     = incoming.NewPath("metadata", "annotations", naming.AnnotationLeader)
-
-	lastFailure         = incoming.NewPath("metadata", "annotations", naming.AnnotationLastFailure)
-	manifestLastFailure = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationLastFailure)
+	lastFailure   = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationLastFailure)
 )
 
 // Recovery returns what a replica beside the XR has noted of failures in its group, by the key of its
@@ -43,15 +41,14 @@ func (r *ObservedState) Recovery(k key.Key) plan.Recovery {
 
 // LastFailure returns what a replica has noted of its last crash, by the key of its LeaderWorkerSet.
 func (r *ObservedState) LastFailure(k key.Key) plan.Failure {
-	return plan.ParseFailure(either(r.req.Observed(k), lastFailure, manifestLastFailure))
+	return plan.ParseFailure(lastFailure.Text(r.req.Observed(k)))
 }
 
 // Crashes returns a function that knows why pods of each replica have crashed, where they are read.
 func (r *ObservedState) Crashes() func(*plan.ClusterPlan, *plan.Replica) []plan.Failure {
-	index := sync.OnceValue(r.pods)
 	return func(c *plan.ClusterPlan, replica *plan.Replica) []plan.Failure {
 		if r.plan.ReadsPods(c) {
-			if f := index().of(r.plan.Service, replica); f != nil {
+			if f := r.pods().of(r.plan.Service, replica); f != nil {
 				return f.crashes
 			}
 			return nil

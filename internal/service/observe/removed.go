@@ -9,19 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
-
-// mayServe tells whether a replica serves, or it is not known that it does not: its status may be older
-// than its spec, or its cluster out of reach.
-func (r *ObservedState) mayServe(k key.Key) bool {
-	s := r.Replica(k)
-	return s.Serving || s.Exists && !s.Broken
-}
 
 // thatMayServe are the replicas that may serve and are not being deleted, by the keys of their LeaderWorkerSets, with the names of
 // their roles.
@@ -30,7 +23,7 @@ func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, string] {
 		for _, k := range r.req.ObservedKeys() {
 			id, is := k.ReplicaID()
 			_, role, _, ok := id.Parts()
-			if is && ok && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k) && !yield(k, role) {
+			if is && ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, role) {
 				return
 			}
 		}
@@ -123,7 +116,7 @@ func (r *ObservedState) rolesNotReady(in map[string]bool) []string {
 			c := &r.plan.Clusters[i]
 			name := c.Target.Cluster
 			if in[name] && !c.Leaving && wants(c, of) && !serves[role{name, of.Name}] {
-				waits[of.Name+" in "+clusterName(name)] = true
+				waits[of.Name+" in "+text.Cluster(name)] = true
 			}
 		}
 	}
@@ -139,12 +132,12 @@ func (r *ObservedState) nothingLeft(in []string) []string {
 	var all []string
 	for _, name := range in {
 		c := r.clusterOf(name)
-		// Gateways send requests there until the fleet route has left it, as it does for replicas that go.
+		// In the fleet, requests come there until the fleet route has left it, as it does for replicas that go, or until clients have.
 		// Outside the fleet, another cluster serves where this one is removed, too (servingClustersRemoved).
-		if !r.staysIn(c) && (r.plan.FleetRoute != nil || !r.plan.InFleet() && c != nil) {
-			all = append(all, "any other role in "+clusterName(name))
+		if !r.staysIn(c) && (r.plan.FleetRoute != nil || r.plan.InFleet() || c != nil) {
+			all = append(all, "any other role in "+text.Cluster(name))
 		} else if r.noWayIn(c) {
-			all = append(all, "a role that gets requests without a router")
+			all = append(all, r.wayIn())
 		}
 	}
 	return slices.Compact(all)
@@ -160,10 +153,26 @@ func (r *ObservedState) clusterOf(name string) *plan.ClusterPlan {
 	return nil
 }
 
-// noWayIn tells whether requests come to a cluster by a Service that goes, and nothing replaces it. Prefill
-// and decode get none without a router.
+// noWayIn tells whether requests may come to workers of a cluster by a Service that goes. Prefill and decode get none by it. With a
+// router, clients that know the Service need not know the route.
 func (r *ObservedState) noWayIn(c *plan.ClusterPlan) bool {
-	return c != nil && r.plan.Router == nil && c.Endpoint == nil && r.Observed(c.Key(key.Service))
+	if c == nil || c.Endpoint != nil || !r.stays(c.Key(key.Service)) {
+		return false
+	}
+	for k := range r.thatMayServe() {
+		if k.Cluster == c.Target.Cluster && r.typeOf(k) == v1alpha1.ComponentTypeWorker {
+			return true
+		}
+	}
+	return false
+}
+
+// wayIn says what a service needs that has no way in.
+func (r *ObservedState) wayIn() string {
+	if r.plan.Router == nil {
+		return "a role that gets requests without a router"
+	}
+	return "another role of workers, without which the Service goes that clients may still use"
 }
 
 // stopsAnswering tells whether replicas may answer requests in one of some clusters, and those that are left there do not: prefill and
@@ -174,7 +183,7 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 		now[name] = plan.Versions{}
 	}
 	for _, k := range r.req.ObservedKeys() {
-		if _, is := k.ReplicaID(); is && in[k.Cluster] && r.mayServe(k) {
+		if _, is := k.ReplicaID(); is && in[k.Cluster] && r.Replica(k).MayServe() {
 			now[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
 		}
 	}
@@ -206,14 +215,11 @@ func (r *ObservedState) selected(c *plan.ClusterPlan) plan.Versions {
 	return all
 }
 
-var (
-	componentType         = incoming.NewPath("metadata", "labels", naming.LabelComponentType)
-	manifestComponentType = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelComponentType)
-)
+var componentType = remote.NewDesiredPath("metadata", "labels", naming.LabelComponentType)
 
 // typeOf returns the type of role of a replica, by the key of its LeaderWorkerSet.
 func (r *ObservedState) typeOf(k key.Key) v1alpha1.ComponentType {
-	return v1alpha1.ComponentType(either(r.req.Observed(k), componentType, manifestComponentType))
+	return v1alpha1.ComponentType(componentType.Text(r.req.Observed(k)))
 }
 
 // staysIn tells whether a cluster is to run any replica.
@@ -259,8 +265,8 @@ func (r *ObservedState) servingClustersRemoved() field.ErrorList {
 		switch {
 		case kept && r.Replica(k).Serving:
 			delete(roles, role)
-		case !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.mayServe(k):
-			removed[clusterName(k.Cluster)] = true
+		case !kept && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe():
+			removed[text.Cluster(k.Cluster)] = true
 		}
 	}
 	if len(removed) == 0 {
@@ -271,18 +277,10 @@ func (r *ObservedState) servingClustersRemoved() field.ErrorList {
 		if len(roles) == 0 {
 			return nil
 		}
-		notReady = append(notReady, clusterName(name))
+		notReady = append(notReady, text.Cluster(name))
 	}
 	slices.Sort(notReady)
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "placement", "clusters"), fmt.Sprintf(
 		"must keep clusters that serve requests until another one does. Removed: %s. Not ready: %s. To move at once, %s",
 		text.Names(slices.Sorted(maps.Keys(removed)), maxNames), text.Names(notReady, maxNames), r.stopFirst("the replicas of all roles", r.roleNames()...)))}
-}
-
-// clusterName names a cluster of a placement in a message.
-func clusterName(name string) string {
-	if name == "" {
-		return "the service's own cluster"
-	}
-	return name
 }

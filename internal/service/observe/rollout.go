@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -38,21 +37,14 @@ const (
 	ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
-// Paths of a LeaderWorkerSet in an Object, as it was desired last.
+// Fields of a LeaderWorkerSet as it was desired last.
 var (
-	partition         = incoming.NewPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
-	extra             = incoming.NewPath("metadata", "annotations", naming.AnnotationExtra)
-	manifestExtra     = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationExtra)
-	runs              = incoming.NewPath("metadata", "annotations", naming.AnnotationRunningSpecHash)
-	manifestRuns      = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationRunningSpecHash)
-	group             = incoming.NewPath("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
-	manifestGroup     = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
-	runsIn            = incoming.NewPath("metadata", "annotations", naming.AnnotationRunningPodGroup)
-	manifestRunsIn    = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationRunningPodGroup)
-	manifestSpecHash  = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "labels", naming.LabelSpecHash)
-	size              = incoming.NewPath("spec", "leaderWorkerTemplate", "size")
-	manifestSize      = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size")
-	manifestPartition = incoming.NewPath("spec", "forProvider", "manifest", "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	partition = remote.NewDesiredPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	extra     = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationExtra)
+	runs      = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationRunningSpecHash)
+	group     = remote.NewDesiredPath("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
+	runsIn    = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationRunningPodGroup)
+	size      = remote.NewDesiredPath("spec", "leaderWorkerTemplate", "size")
 )
 
 // Replica returns the state of a replica, by the key of its LeaderWorkerSet. What was desired
@@ -68,52 +60,59 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 }
 
 func (r *ObservedState) replica(k key.Key) rollout.State {
-	observed := r.req.Observed(k)
+	observed := r.workload(k)
 	if !observed.Exists() {
 		return rollout.State{}
 	}
-	s := rollout.State{Exists: true, Size: int32(cmp.Or(manifestSize.In(observed).GetNumberValue(), size.In(observed).GetNumberValue()))}
+	s := rollout.State{Exists: true, Size: int32(size.In(observed).GetNumberValue())}
 	s.Revision, s.Held = given(observed)
-	s.RunningRevision, s.RunningPodGroup = s.Revision, either(observed, group, manifestGroup)
+	s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
 	if s.Held {
-		s.RunningRevision, s.RunningPodGroup = either(observed, runs, manifestRuns), either(observed, runsIn, manifestRunsIn)
+		s.RunningRevision, s.RunningPodGroup = runs.Text(observed), runsIn.Text(observed)
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
 	if !read.Readable() || read.Outdated || specHash.Text(found) != s.Revision || behindPartition(found) != s.Held {
 		return s
 	}
-	o := &objectState{actual: found, view: &view{}}
-	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	o := stateOf(found)
 	_, _, unseen := generationObserved(o)
 	_, _, updating := groupsUpdated(o)
 	available := find(o.view.Status.Conditions, string(lws.LeaderWorkerSetAvailable)).Status == composite.True
 	ready := available && o.view.Status.ReadyReplicas > 0 && o.view.Metadata.DeletionTimestamp == ""
-	s.Serving = ready && !unseen && !updating
+	s.Since = newest(time.Time{}, o.timestamps()...)
+	// Others have to serve until it has new pods. It is not broken meanwhile, since that would release it.
+	s.Serving = ready && !unseen && !updating && !r.losesPod(k, s.Size)
 	s.Broken = !ready && !unseen && o.observedGeneration() > 0
 	// Both are in one write of the status (pkg/controllers/leaderworkerset_controller.go of v0.9.0).
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	if s.Runs {
-		s.RunningRevision, s.RunningPodGroup = s.Revision, either(observed, group, manifestGroup)
+		s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
 	}
 	return s
+}
+
+// workload returns the object of a replica. Crossplane observes what the XR refers to (composition_functions.go of v2,
+// ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. A rollout goes on from what
+// the service controls all the same, or a new template would restart all replicas at once. Everything else is made anew.
+func (r *ObservedState) workload(k key.Key) incoming.Object {
+	o := r.req.Observed(k)
+	if o.Exists() {
+		return o
+	}
+	existing, _ := r.req.Required(composite.Existing(k))
+	for _, e := range existing {
+		if r.composedAs(k, e) {
+			return e
+		}
+	}
+	return o
 }
 
 // given returns the revision of the template that a replica was given last, and whether a partition holds
 // it back.
 func given(observed incoming.Object) (revision string, held bool) {
-	if remote.IsObject(observed) {
-		return manifestSpecHash.Text(observed), manifestPartition.In(observed).GetNumberValue() > 0
-	}
 	return specHash.Text(observed), behindPartition(observed)
-}
-
-// either returns the text at one of two paths: that of an object beside the XR, or that of an Object.
-func either(observed incoming.Object, beside, manifest incoming.Path) string {
-	if remote.IsObject(observed) {
-		return manifest.Text(observed)
-	}
-	return beside.Text(observed)
 }
 
 // Extra returns the replicas that exist beyond those that were wanted, and the others, by the cluster.
@@ -124,7 +123,7 @@ func (r *ObservedState) Extra() (beyond, others map[string][]key.ReplicaID) {
 		if !is {
 			continue
 		}
-		if o := r.req.Observed(k); extra.Text(o) != "" || manifestExtra.Text(o) != "" {
+		if extra.Text(r.req.Observed(k)) != "" {
 			beyond[k.Cluster] = append(beyond[k.Cluster], id)
 		} else {
 			others[k.Cluster] = append(others[k.Cluster], id)

@@ -2,10 +2,12 @@ package observe
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/structpb"
+	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -57,6 +59,34 @@ func TestReplica(t *testing.T) {
 			extra, others := r.Extra()
 			if diff := cmp.Diff([]map[string][]key.ReplicaID{tc.extra, tc.others}, []map[string][]key.ReplicaID{extra, others}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("extra replicas and others: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSince proves since when a replica is as it is.
+func TestSince(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		observed *lws.LeaderWorkerSet
+		broken   bool
+		want     time.Time
+	}{
+		"Ready":    {reason: "Its condition changed last then.", observed: workload("x"), want: at(5).Time},
+		"Restarts": {reason: "So it did here.", observed: workload("x", progressing), broken: true, want: at(1).Time},
+		"New":      {reason: "It was made then.", observed: workload("x", func(w *lws.LeaderWorkerSet) { w.Status = lws.LeaderWorkerSetStatus{} }), want: at(0).Time},
+		"Unknown":  {reason: "Its cluster reports nothing."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			if tc.observed != nil {
+				s.see(lws0, tc.observed)
+			} else {
+				s.seeRemote(lws0, nil)
+			}
+			got := Read(s.request(), s.plan).Replica(key.Parse(lws0))
+			if !got.Since.Equal(tc.want) || got.Broken != tc.broken {
+				t.Errorf("%s got %s, broken %t", tc.reason, got.Since, got.Broken)
 			}
 		})
 	}

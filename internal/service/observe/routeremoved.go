@@ -31,7 +31,7 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 		if c := &r.plan.Clusters[i]; !c.Abandoned && r.stays(c.Key(key.HTTPRoute)) {
 			return field.ErrorList{field.Required(router.Path().Child("httproute", "parentRefs"),
 				"must go on naming a gateway, unless the router has a gateway of its own or gateway.parentRefs of the Composition's input names one: clients come to "+
-					clusterName(c.Target.Cluster)+" by the HTTPRoute"+remedy)}
+					text.Cluster(c.Target.Cluster)+" by the HTTPRoute"+remedy)}
 		}
 	}
 	return nil

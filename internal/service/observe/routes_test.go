@@ -42,9 +42,9 @@ func evaluateRouters(t *testing.T, cases map[string]routerCase) {
 			tc.scene(s)
 			v := s.evaluate()
 			var notReady []string
-			for _, o := range v.Objects {
-				if !o.Ready {
-					notReady = append(notReady, o.Key.String())
+			for _, o := range v.objects {
+				if !o.ready {
+					notReady = append(notReady, o.key.String())
 				}
 			}
 			got := routerWant{router: conditionLine(v, RouterReady), route: conditionLine(v, RouteReady), notReady: notReady, url: v.Status.URL, stable: v.Stable}

@@ -71,16 +71,14 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 
 // MayStop tells whether a ScaledObject lets its role go to 0 for lack of requests.
 func (r *ObservedState) MayStop(k key.Key) bool {
-	so := scaledObject{}
-	_ = scaledObjectView.Read(r.req.Observed(k), &so) // Fields of a wrong type count as absent.
+	so := scaledObjectView.In(r.req.Observed(k))
 	least := so.Spec.MinReplicaCount
 	return least != nil && *least == 0 && slices.ContainsFunc(so.Spec.Triggers, plan.CountsRequests)
 }
 
 // saidOfScaling reads what the service has said of its roles.
 func saidOfScaling(req incoming.Request) scaledStatus {
-	said := scaledStatus{}
-	_ = scaledStatusView.Read(req.Composite(), &said) // Fields of a wrong type count as absent.
+	said := scaledStatusView.In(req.Composite())
 	return said
 }
 
@@ -127,7 +125,7 @@ func runningReplicas(req incoming.Request) map[string]int32 {
 		if !is || !ok || group != 0 || index >= v1alpha1.MaxReplicas {
 			continue
 		}
-		if o := req.Observed(k); o.DeletionTimestamp() == "" && extra.Text(o) == "" && manifestExtra.Text(o) == "" {
+		if o := req.Observed(k); o.DeletionTimestamp() == "" && extra.Text(o) == "" {
 			all[role] = max(all[role], index+1)
 		}
 	}

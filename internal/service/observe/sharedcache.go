@@ -86,8 +86,7 @@ func CacheUsers(req incoming.Request) (users []string, known bool) {
 // problem if engines run that were told nothing, because then nobody knows what they are to load.
 func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.ErrorList) {
 	s := &plan.SharedCache{Name: name, States: map[string]v1alpha1.CacheStatus{}}
-	last := usedStatus{}
-	_ = usedView.Read(req.Composite(), &last) // Fields of a wrong type count as absent.
+	last := usedView.In(req.Composite())
 	if used := last.Status.Model.Shared; used != nil && used.Usable() {
 		s.Used = used
 	}
@@ -118,8 +117,7 @@ func readModelCache(s *plan.SharedCache, found []incoming.Object) {
 	if i := slices.IndexFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }); i >= 0 {
 		o = found[i]
 	}
-	c := modelCache{}
-	_ = modelCacheView.Read(o, &c) // Fields of a wrong type count as absent.
+	c := modelCacheView.In(o)
 	s.Scope = &scheduling.Scope{Names: c.Spec.Clusters, Selector: c.Spec.ClusterSelector, Reason: scheduling.ReasonNoCache, Message: "ModelCache " + s.Name + " is not for this cluster"}
 	now := &v1alpha1.SharedCacheStatus{Name: s.Name, ModelName: c.Status.ModelName, ClaimName: c.Status.ClaimName, Directory: c.Status.Directory, Source: c.Spec.URI}
 	switch {

@@ -21,7 +21,7 @@ import (
 // For any other it reads no observed objects, since that costs as much as to evaluate them.
 func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now time.Time) scheduling.Snapshot {
 	if !scheduling.InFleet(spec.Placement) && !req.Observed(key.CapacityRequest).Exists() {
-		snapshot := scheduling.Snapshot{}
+		snapshot := scheduling.Snapshot{KnowsModels: knowsModels(req)}
 		readConfigs(&snapshot, req, spec.Placement)
 		return snapshot
 	}
@@ -33,9 +33,12 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		Unanswered:      map[string]bool{},
 		States:          map[string]*scheduling.ClusterState{},
 		ReceivesTraffic: map[string]bool{},
+		Silent:          map[string]bool{},
+		KnowsModels:     knowsModels(req),
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
 		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
 	}
+	readFormer(&snapshot, req)
 	readFleet(&snapshot, req)
 	readConfigs(&snapshot, req, spec.Placement)
 	readNamespace(&snapshot, req)
@@ -61,13 +64,21 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	return snapshot
 }
 
+// knowsModels tells whether InferenceModels go by the status that the service has so far.
+func knowsModels(req incoming.Request) bool {
+	return modelRoutingStatus.In(req.Composite().Object).GetStructValue() != nil
+}
+
 // Fields of the composite resource and of observed objects.
 var (
-	uid               = incoming.NewPath("metadata", "uid")
-	creationTimestamp = incoming.NewPath("metadata", "creationTimestamp")
+	modelRoutingStatus = incoming.NewPath("status", "modelRouting")
+	uid                = incoming.NewPath("metadata", "uid")
+	creationTimestamp  = incoming.NewPath("metadata", "creationTimestamp")
 	// namespaceOfManifest is set before provider-kubernetes reports anything.
 	namespaceOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "namespace")
 	queueName           = incoming.NewPath("metadata", "labels", naming.LabelKueueQueue)
+	priorityClass       = incoming.NewPath("metadata", "labels", naming.LabelKueuePriorityClass)
+	priorityClassTold   = remote.NewDesiredPath("metadata", "labels", naming.LabelKueuePriorityClass)
 	// gangQueue is what was desired last. Volcano and its CRD give a PodGroup without a queue one.
 	gangQueue       = incoming.NewPath("spec", "forProvider", "manifest", "spec", "queue")
 	resourceVersion = incoming.NewPath("metadata", "resourceVersion")
@@ -94,16 +105,23 @@ var (
 	labelledView   = incoming.NewView[labelled]()
 )
 
+// readFormer reads which clusters the last status says are not reconciled.
+func readFormer(snapshot *scheduling.Snapshot, req incoming.Request) {
+	former := formerStatus{}
+	_ = formerView.Read(req.Composite(), &former) // Fields of a wrong type count as absent.
+	for _, c := range former.Status.Clusters {
+		snapshot.Silent[c.Name] = c.Reason == scheduling.ReasonPaused || c.Reason == scheduling.ReasonNotReconciled
+	}
+}
+
 // readNamespace reads the labels of the tenant's namespace, if it is required. A namespace
 // that does not exist has none.
 func readNamespace(snapshot *scheduling.Snapshot, req incoming.Request) {
 	answer, answered := req.Required(require.Namespace)
 	snapshot.NamespaceResolved = answered
-	n := labelled{}
 	for _, i := range answer {
-		_ = labelledView.Read(i, &n) // Labels that cannot be read select nothing.
+		snapshot.NamespaceLabels = labelledView.In(i).Metadata.Labels // Labels that cannot be read select nothing.
 	}
-	snapshot.NamespaceLabels = n.Metadata.Labels
 }
 
 // readConfigs reads which provider configurations the fleet uses, for a service that names some
@@ -115,8 +133,7 @@ func readConfigs(snapshot *scheduling.Snapshot, req incoming.Request, p *v1alpha
 	clusters, answered := require.ConfiguredClusters(req)
 	snapshot.ConfigsResolved = answered
 	for _, i := range clusters {
-		c := configured{}
-		_ = configuredView.Read(i, &c) // Fields of a wrong type count as absent.
+		c := configuredView.In(i)
 		snapshot.Configs = append(snapshot.Configs, c.Spec.ProviderConfigRef.Name)
 	}
 }
@@ -154,12 +171,11 @@ func addObserved(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 func addState(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object) {
 	name := k.Cluster
 	if snapshot.States[name] == nil {
-		snapshot.States[name] = &scheduling.ClusterState{Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, WasReady: map[key.ReplicaID]bool{}, Created: map[key.ReplicaID]time.Time{}, Orphaned: true}
+		snapshot.States[name] = scheduling.NewClusterState()
 	}
 	at := snapshot.States[name]
 	at.Orphaned = at.Orphaned && remote.Orphaned(observed)
-	c := configured{}
-	_ = configuredView.Read(observed, &c) // Fields of a wrong type count as absent.
+	c := configuredView.In(observed)
 	if ref := c.Spec.ProviderConfigRef; ref.Name != "" {
 		found, _ := remote.Unwrap(observed)
 		at.ProviderConfig, at.Namespace = ref, cmp.Or(found.Namespace(), namespaceOfManifest.Text(observed), at.Namespace)
@@ -169,7 +185,7 @@ func addState(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object
 		replica, _ := k.ReplicaID()
 		addReplica(at, replica, observed)
 	case key.Deployment:
-		readReadiness(observed, func(served, ready bool) { at.RouterWasReady, at.RouterReady = served, ready })
+		at.RouterWasReady, at.RouterReady = readiness(observed)
 	case key.PodGroup:
 		at.GangQueue = cmp.Or(at.GangQueue, gangQueue.Text(observed))
 	case key.HTTPRoute:
@@ -191,8 +207,7 @@ func exists(observed incoming.Object) bool {
 // no say: some gateway controllers never do.
 func refusedByAll(observed incoming.Object) bool {
 	found, _ := remote.Unwrap(observed)
-	o := &objectState{actual: found, view: &view{}}
-	_ = objectView.Read(found, o.view) // Fields of a wrong type count as absent.
+	o := stateOf(found)
 	parents := o.view.Status.Parents
 	return len(parents) > 0 && !slices.ContainsFunc(parents, func(p parent) bool {
 		_, _, refused := o.refusal(p)
@@ -207,8 +222,7 @@ func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
 		snapshot.Request = a
 	}
 	snapshot.RequestVersion = resourceVersion.Text(observed)
-	l := labelled{}
-	_ = labelledView.Read(observed, &l) // Labels that cannot be read are none.
+	l := labelledView.In(observed) // Labels that cannot be read are none.
 	for label := range l.Metadata.Labels {
 		if cluster, is := reservation.ClusterOfLabel(label); is {
 			snapshot.Labelled = append(snapshot.Labelled, cluster)
@@ -225,17 +239,11 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 	readPin(at, replica, observed)
 	readNote(at, replica, observed)
 	readAdmission(at, replica, observed)
-	readReadiness(observed, func(served, ready bool) { at.WasReady[replica], at.Ready[replica] = served, ready })
+	at.WasReady[replica], at.Ready[replica] = readiness(observed)
 	if updating(observed) {
-		if at.Updating == nil {
-			at.Updating = map[key.ReplicaID]bool{}
-		}
 		at.Updating[replica] = true
 	}
 	if restarting(observed) {
-		if at.Restarting == nil {
-			at.Restarting = map[key.ReplicaID]bool{}
-		}
 		at.Restarting[replica] = true
 	}
 	readTold(at, replica, observed)
@@ -259,8 +267,7 @@ func updating(observed incoming.Object) bool {
 // replacing tells whether the controller of a LeaderWorkerSet has not seen its newest spec yet, or
 // replaces pods.
 func replacing(found incoming.Object) bool {
-	s := &objectState{actual: found, view: &view{}}
-	_ = objectView.Read(found, s.view) // Fields of a wrong type count as absent.
+	s := stateOf(found)
 	_, _, unseen := generationObserved(s)
 	_, _, started := groupsUpdated(s)
 	return unseen && s.observedGeneration() > 0 || started
@@ -269,23 +276,21 @@ func replacing(found incoming.Object) bool {
 // readAdmission reads what Kueue's Workload for a LeaderWorkerSet depends on.
 func readAdmission(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
 	found, _ := remote.Unwrap(observed)
+	// What was told counts until the cluster reports. After that it may be what Kueue refuses.
+	at.PriorityClasses[replica] = priorityClassTold.Text(observed)
 	if id := uid.Text(found); id != "" {
-		if at.UIDs == nil {
-			at.UIDs = map[key.ReplicaID]string{}
-		}
-		at.UIDs[replica] = id
+		at.UIDs[replica], at.PriorityClasses[replica] = id, priorityClass.Text(found)
 	}
 	at.LocalQueue = cmp.Or(at.LocalQueue, queueName.Text(found))
 }
 
-// readReadiness tells whether an object was ready when it could be read last, and whether it
+// readiness tells whether an object was ready when it could be read last, and whether it
 // is now.
-func readReadiness(observed incoming.Object, note func(served, ready bool)) {
-	remote, state := remote.Unwrap(observed)
-	v := &view{}
-	_ = objectView.Read(remote, v) // Fields of a wrong type count as absent.
-	served := v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0
-	note(served, served && state.Readable())
+func readiness(observed incoming.Object) (served, ready bool) {
+	found, state := remote.Unwrap(observed)
+	v := objectView.In(found)
+	served = v.Metadata.DeletionTimestamp == "" && v.Status.ReadyReplicas > 0
+	return served, served && state.Readable()
 }
 
 // An endpointSlice is the part of an EndpointSlice that is read.
@@ -339,8 +344,7 @@ func addHostname(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Obj
 			name, port = e.Address.Value, e.Port
 		}
 	} else {
-		o := hostnamed{}
-		_ = hostnamedView.Read(observed, &o) // Fields of a wrong type count as absent.
+		o := hostnamedView.In(observed)
 		name = o.Spec.ExternalName
 		for _, e := range o.Spec.Endpoints {
 			name = cmp.Or(name, e.Address)

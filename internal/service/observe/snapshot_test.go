@@ -51,6 +51,38 @@ func TestOnlyObserved(t *testing.T) {
 	}
 }
 
+// TestPriorityClasses shows which priority class of Kueue a replica counts as having.
+func TestPriorityClasses(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	labelled := func(class, uid string) map[string]any {
+		return map[string]any{"kind": "LeaderWorkerSet", "metadata": map[string]any{"uid": uid, "labels": map[string]any{"kueue.x-k8s.io/priority-class": class}}}
+	}
+	cases := map[string]struct {
+		reason     string
+		told, read any
+		want       map[key.ReplicaID]string
+	}{
+		"Read":    {reason: "Kueue has refused what was told.", told: labelled("high", ""), read: labelled("low", "1"), want: map[key.ReplicaID]string{"engine/0": "low"}},
+		"Without": {reason: "It has none.", told: labelled("high", ""), read: map[string]any{"metadata": map[string]any{"uid": "1"}}, want: map[key.ReplicaID]string{"engine/0": ""}},
+		"Told":    {reason: "The cluster has not reported yet.", told: labelled("high", ""), want: map[key.ReplicaID]string{"engine/0": "high"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := map[string]any{"conditions": []any{synced("True", "")}}
+			if tc.read != nil {
+				status["atProvider"] = map[string]any{"manifest": tc.read}
+			}
+			s := newScene(t).see("cluster/west/"+lws0, map[string]any{
+				"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": map[string]any{"name": "x"},
+				"spec": map[string]any{"forProvider": map[string]any{"manifest": tc.told}}, "status": status,
+			})
+			if diff := cmp.Diff(tc.want, Snapshot(s.request(), inFleet, time.Time{}).States["west"].PriorityClasses); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestRouted proves that a cluster has the route and the pool of a service once provider-kubernetes has
 // reported both, and as long as neither is being deleted.
 func TestRouted(t *testing.T) {
@@ -428,5 +460,22 @@ func TestSnapshotUpdating(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestSilentBefore shows of which clusters the last status says that they are not reconciled.
+func TestSilentBefore(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	xr, err := structpb.NewStruct(map[string]any{"status": map[string]any{"clusters": []any{
+		map[string]any{"name": "east", "reason": scheduling.ReasonPaused}, map[string]any{"name": "west", "reason": scheduling.ReasonNotReconciled},
+		map[string]any{"name": "north", "reason": scheduling.ReasonRequested}, map[string]any{"name": "south"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}
+	got := Snapshot(incomingtest.Request(t, req), inFleet, time.Time{}).Silent
+	if diff := cmp.Diff(map[string]bool{"east": true, "west": true, "north": false, "south": false}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

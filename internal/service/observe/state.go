@@ -52,15 +52,21 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 	actual, state := remote.Unwrap(r.req.Observed(o.Key))
 	if !state.Readable() {
 		s.reason, s.message = state.Reason, state.Message
-		if state.Reason == remote.NotSynced {
+		if state.Reason == remote.CannotBeRead {
 			s.message = "provider-kubernetes cannot reach or change it: " + text.OneLine(state.Message)
 		}
 		return s
 	}
-	s.actual, s.view = actual, &view{}
-	_ = objectView.Read(actual, s.view) // Fields of a wrong type count as absent.
+	v := objectView.In(actual)
+	s.actual, s.view = actual, &v
 	s.evaluate()
 	return s
+}
+
+// stateOf returns an object that can be read, without an evaluation.
+func stateOf(actual incoming.Object) *objectState {
+	v := objectView.In(actual)
+	return &objectState{actual: actual, view: &v}
 }
 
 // evaluate applies the checks of the object's kind. The first that fails gives the reason.

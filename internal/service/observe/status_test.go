@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
 func TestEvaluateStatus(t *testing.T) {
@@ -28,6 +30,38 @@ func TestEvaluateStatus(t *testing.T) {
 	// kubectl scale and autoscalers read the selector like this, and fail if they cannot.
 	if _, err := metav1.ParseToLabelSelector(v.Status.Selector); err != nil {
 		t.Errorf("the scale subresource cannot be read: %v", err)
+	}
+}
+
+// TestSelector selects the pods that a HorizontalPodAutoscaler counts as replicas of a service.
+func TestSelector(t *testing.T) {
+	const all = "fusioninfer.io/service=svc,fusioninfer.io/component-type notin (router)"
+	cases := map[string]struct {
+		reason  string
+		grouped bool
+		// prefill and decode are how many replicas the roles have in a group.
+		prefill, decode int32
+		want            string
+	}{
+		"Pods":    {reason: "There is one group, which nothing scales.", prefill: 1, decode: 2, want: all},
+		"Groups":  {reason: "One pod of each group counts.", grouped: true, prefill: 1, decode: 2, want: "fusioninfer.io/service=svc,fusioninfer.io/role-name=prefill,fusioninfer.io/replica-index=0,leaderworkerset.sigs.k8s.io/worker-index=0"},
+		"Decode":  {reason: "The first role has no pods.", grouped: true, decode: 2, want: "fusioninfer.io/service=svc,fusioninfer.io/role-name=decode,fusioninfer.io/replica-index=0,leaderworkerset.sigs.k8s.io/worker-index=0"},
+		"Nothing": {reason: "No role has pods.", grouped: true, want: all},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := selector(&plan.Plan{
+				Service: naming.Identity{Grouped: tc.grouped},
+				Roles:   []*plan.Role{{Name: "prefill", Replicas: tc.prefill}, {Name: "decode", Replicas: tc.decode}},
+			}, &plan.ClusterPlan{Base: "svc"})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			// kubectl scale and autoscalers read the selector like this, and fail if they cannot.
+			if _, err := metav1.ParseToLabelSelector(got); err != nil {
+				t.Errorf("the scale subresource cannot be read: %v", err)
+			}
+		})
 	}
 }
 

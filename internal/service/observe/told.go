@@ -27,9 +27,6 @@ func readTold(at *scheduling.ClusterState, replica key.ReplicaID, observed incom
 	if pods == nil {
 		return // It runs beside the XR.
 	}
-	if at.Told == nil {
-		at.Told = map[key.ReplicaID]scheduling.Told{}
-	}
 	workload, _ := remote.Unwrap(observed)
 	generation, _ := strconv.ParseInt(generationOfManifest.Text(observed), 10, 64)
 	at.Told[replica] = scheduling.Told{

@@ -33,15 +33,6 @@ type claim struct {
 	} `json:"status"`
 }
 
-// A carriedClaim is an Object with a claim, as its cluster was told.
-type carriedClaim struct {
-	Spec struct {
-		ForProvider struct {
-			Manifest claim `json:"manifest"`
-		} `json:"forProvider"`
-	} `json:"spec"`
-}
-
 // A job is the part of a Job that is read.
 type job struct {
 	Metadata metadata `json:"metadata"`
@@ -65,10 +56,9 @@ type loadedStatus struct {
 }
 
 var (
-	claimView        = incoming.NewView[claim]()
-	carriedClaimView = incoming.NewView[carriedClaim]()
-	jobView          = incoming.NewView[job]()
-	loadedView       = incoming.NewCompositeView[loadedStatus]()
+	claimView  = remote.NewDesiredView[claim]()
+	jobView    = incoming.NewView[job]()
+	loadedView = incoming.NewCompositeView[loadedStatus]()
 )
 
 // Weights returns what is known of the weights in a cluster.
@@ -84,8 +74,7 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		members, _ := r.req.Required(require.LoaderPods(r.plan.LoaderPodsKey(c)))
 		return remote.PodNames(members, limit)
 	}
-	former := loadedStatus{}
-	_ = loadedView.Read(r.req.Composite(), &former) // Fields of a wrong type count as absent.
+	former := loadedView.In(r.req.Composite())
 	v.Loaded = func(hash, claimName string) (string, bool) {
 		for _, s := range slices.Concat(former.Status.Model.Caches, former.Status.Caches) {
 			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName && s.State == v1alpha1.CacheReady {
@@ -124,22 +113,14 @@ func (r *ObservedState) namedClaim(c *plan.ClusterPlan) plan.ClaimView {
 func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 	observed := r.req.Observed(k)
 	v := plan.ClaimView{Key: k, Deleting: observed.DeletionTimestamp() != ""}
-	c := claim{}
-	if remote.IsObject(observed) {
-		o := carriedClaim{}
-		_ = carriedClaimView.Read(observed, &o) // Fields of a wrong type count as absent.
-		c = o.Spec.ForProvider.Manifest
-	} else {
-		_ = claimView.Read(observed, &c) // As above.
-	}
+	c := claimView.In(observed)
 	v.Name, v.Size, v.StorageClassName = c.Metadata.Name, c.Spec.Resources.Requests[string(corev1.ResourceStorage)], c.Spec.StorageClassName
 	if len(c.Spec.AccessModes) > 0 {
 		v.AccessMode = c.Spec.AccessModes[0]
 	}
 	if found, state := remote.Unwrap(observed); state.Readable() {
 		v.UID, v.Created = uid.Text(found), created(found)
-		there := claim{}
-		_ = claimView.Read(found, &there) // As above.
+		there := claimView.In(found)
 		v.Bound = there.Status.Phase == corev1.ClaimBound
 		v.Deleting = v.Deleting || found.DeletionTimestamp() != ""
 	}
@@ -149,8 +130,7 @@ func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 func (r *ObservedState) job(k key.Key) plan.JobView {
 	v := plan.JobView{Exists: r.Observed(k)}
 	found, state := remote.Unwrap(r.req.Observed(k))
-	j := job{}
-	_ = jobView.Read(found, &j) // Fields of a wrong type count as absent.
+	j := jobView.In(found)
 	v.Active, v.FailedPods = j.Status.Active > 0, j.Status.Failed
 	if !v.Exists || !state.Readable() {
 		return v

@@ -28,6 +28,8 @@ type Autoscaler struct {
 	// Holds tells that the ScaledObject keeps one replica, although Min is 0, because requests cannot wait yet
 	// (holdAwake).
 	Holds bool
+	// Starting tells that it removes no replicas, because some start (pauseScaleIn).
+	Starting bool
 	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 	// Metrics of a HorizontalPodAutoscaler, as the user wrote them.
@@ -36,8 +38,17 @@ type Autoscaler struct {
 	External *ExternalMetric
 	// Triggers of a ScaledObject.
 	Triggers []v1alpha1.ScalingTrigger
+	// Formula of a ScaledObject, by which its triggers are one metric. Nil leaves each as it is.
+	Formula *Formula
 	// PollingSeconds and CooldownSeconds of a ScaledObject. Nil leaves them to KEDA.
 	PollingSeconds, CooldownSeconds *int32
+}
+
+// A Formula makes one metric of triggers, by their names. Its value is a sum over the replicas.
+type Formula struct {
+	Text string
+	// PerReplica is the value for each replica. Above Activation, KEDA takes the role for active.
+	PerReplica, Activation string
 }
 
 // An ExternalMetric is one that an adapter serves. Its value is a sum over the replicas.
@@ -124,8 +135,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	}
 	target := set[0]
 	var errs field.ErrorList
-	query, known := queries[r.engine]
-	if !known {
+	if _, known := queries[r.engine]; !known {
 		errs = append(errs, field.Forbidden(at, "must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric"))
 	}
 	// Only with KEDA: see validateScaling. Then another policy does not suffice, and checkPickerTarget says what does.
@@ -155,7 +165,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		Type: "prometheus", Name: "target", MetricType: autoscalingv2.AverageValueMetricType,
 		Metadata: map[string]string{
 			"serverAddress": in.Scaling.Prometheus.ServerAddress,
-			"query":         query[target.Name](p.seriesOf(r.Name), freshness(in)),
+			"query":         p.targetQuery(r, target.Name, in),
 			"threshold":     strconv.Itoa(int(*target.Value)),
 			// By default KEDA takes a result without series for 0, and would scale down to the minimum
 			// whenever Prometheus has lost the engines (pkg/scalers/prometheus_scaler.go of v2.21.0).
@@ -166,9 +176,20 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 		},
 	}}
 	if r.scaling.Min() == 0 {
-		p.addWake(a, in)
+		p.addWake(a, in, target.Name)
 	}
 	return nil
+}
+
+// targetQuery returns the query of a target. A role that may stop has no series of its own for long. Its endpoint picker is read all the
+// time, or nothing would start the role (addWake).
+func (p *Plan) targetQuery(r *Role, target string, in *inputv1alpha1.Input) string {
+	of, fresh := p.seriesOf(r.Name), freshness(in)
+	read := runningMetric[r.engine] + of
+	if r.scaling.Min() == 0 && p.Router != nil {
+		read = "up" + p.seriesOf(p.Router.Name)
+	}
+	return queries[r.engine][target](of, fresh) + readBefore(read, fresh)
 }
 
 // replicates tells whether all replicas may run in each of several clusters.
@@ -249,14 +270,14 @@ var queries = map[launch.Engine]map[string]query{
 		"waitingRequests":              sumOf(waitingMetrics[launch.EngineVLLM]...),
 		"runningRequests":              sumOf(runningMetric[launch.EngineVLLM]),
 		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM]),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM], runningMetric[launch.EngineVLLM]),
 		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds", runningMetric[launch.EngineVLLM]),
 	},
 	launch.EngineSGLang: {
-		"waitingRequests":              sumOf(waitingMetrics[launch.EngineSGLang]...),
-		"runningRequests":              sumOf(runningMetric[launch.EngineSGLang]),
+		"waitingRequests":              totalOf(waitingMetrics[launch.EngineSGLang]...),
+		"runningRequests":              totalOf(runningMetric[launch.EngineSGLang]),
 		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang]),
+		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang], runningMetric[launch.EngineSGLang]),
 		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds", runningMetric[launch.EngineSGLang]),
 	},
 }
@@ -264,9 +285,9 @@ var queries = map[launch.Engine]map[string]query{
 var (
 	// waitingMetrics are the gauges with the requests that wait in an engine. In a decode engine of SGLang a request waits for
 	// memory first, and is in the queue of the scheduler once it has its KV cache (disaggregation/decode.py of v0.5.18). What
-	// waits for the other engine does not count: more replicas of this one would not help. Such are the requests in the
-	// transfer queue of decode, which wait for prefill, and those in the bootstrap queue of prefill (until v0.5.9 its prealloc
-	// queue), which wait for memory of decode. In the inflight queue of prefill its work is done.
+	// waits for the other engine does not count: more replicas of this one would not help. Requests in the
+	// transfer queue of decode wait for prefill. Those in the bootstrap queue of prefill (until v0.5.9 its prealloc
+	// queue) wait for memory of decode. In the inflight queue of prefill its work is done.
 	waitingMetrics = map[launch.Engine][]string{
 		launch.EngineVLLM:   {"vllm:num_requests_waiting"},
 		launch.EngineSGLang: {"sglang:num_queue_reqs", "sglang:num_decode_prealloc_queue_reqs"},
@@ -277,8 +298,8 @@ var (
 	tokensMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:generation_tokens_total", launch.EngineSGLang: "sglang:generation_tokens_total"}
 )
 
-// window is the time of which rates are the mean.
-const window = "[5m]"
+// window is the time of which rates are the mean. before is its start.
+const window, before, longBefore = "[5m]", " offset 5m", "[2m] offset 7m"
 
 // ranks are the labels by which gauges of one engine differ: that of vLLM (v1/metrics/loggers.py of v0.28.0), and those of
 // SGLang (observability/metrics_collector.py of v0.5.18). All others tell engines apart. One may be a label of a Prometheus, such as
@@ -310,12 +331,32 @@ func series(selector string, metrics ...string) string {
 
 // freshOnly are the series of gauges that Prometheus has read lately. The gauges say which engines Prometheus knows to be gone:
 // a function over a range does not.
-func freshOnly(series, fresh string) string {
-	return series + " and last_over_time(" + series + fresh + ")"
+func freshOnly(series, fresh string) string { return freshAt(series, fresh, "") }
+
+// freshAt are the same at an offset.
+func freshAt(series, fresh, offset string) string {
+	return series + offset + " and last_over_time(" + series + fresh + offset + ")"
 }
 
 func sumOf(metrics ...string) query {
 	return func(s, fresh string) string { return "sum(" + freshOnly(series(s, metrics...), fresh) + ")" }
+}
+
+// readBefore lets a query have a result only if Prometheus has read some series for two intervals. Once it is back after an outage, it reads
+// engine after engine within an interval (scrape/target.go of v3.12.0, offset). The HorizontalPodAutoscaler would stop those that are
+// missing there: after five minutes without metrics it knows no former number by which it would wait
+// (stabilizeRecommendationWithBehaviors in pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36).
+func readBefore(series, fresh string) string {
+	d, _ := time.ParseDuration(strings.Trim(fresh, "[]")) // freshness makes it.
+	return fmt.Sprintf(" and count(last_over_time(%[1]s[%[2]ds] offset %[2]ds))", series, int(d.Seconds())/scrapes*(scrapes-1))
+}
+
+// totalOf leaves out what SGLang repeats for each priority, with --enable-priority-scheduling: the total has an empty one
+// (_log_gauge_queue_count in observability/metrics_collector.py of v0.5.18).
+func totalOf(metrics ...string) query {
+	return func(s, fresh string) string {
+		return sumOf(metrics...)(strings.TrimSuffix(s, "}")+`,priority=""}`, fresh)
+	}
 }
 
 // percentOf is about a gauge from 0 to 1. An engine may have several, one for each data-parallel rank.
@@ -325,9 +366,20 @@ func percentOf(metric string) query {
 	}
 }
 
-// rateOf is about a counter. What was counted in the window was counted, whether the engine is still there or not.
-func rateOf(metric string) query {
-	return func(s, _ string) string { return sumOfRates(metric+s, window) }
+// covered is how long Prometheus has to have read the role before the mean of the window counts. The range around that time has a
+// sample at any interval up to maxInterval.
+const (
+	covered   = 5 * time.Minute
+	atCovered = "[2m] offset 5m"
+)
+
+// rateOf is about a counter. What was counted in the window was counted, whether the engine is still there or not. There is no
+// result until Prometheus has read the role for all of the window, as after an outage of its own. What is missing there would
+// count as nothing: a rate goes only half an interval beyond its samples (extrapolatedRate in promql/functions.go of v3.12.0).
+func rateOf(metric, gauge string) query {
+	return func(s, _ string) string {
+		return sumOfRates(metric+s, window) + " and count(last_over_time(" + gauge + s + atCovered + "))"
+	}
 }
 
 func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "))" }
@@ -335,11 +387,17 @@ func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "
 // timeOf is about a histogram of seconds. Without requests its quantile is NaN, which no comparison lets pass.
 // Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum. They are counted by a gauge, whose
 // labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
+//
+// No more engines count than at the start of the window. Its requests had only those, and each engine that starts would make the
+// HorizontalPodAutoscaler ask for more. If there was none, all count. So they do if Prometheus had just begun to read them.
 func timeOf(metric, gauge string) query {
 	return func(s, fresh string) string {
+		engines := func(offset string) string {
+			return "count(group without (" + ranks + ") (" + freshAt(gauge+s, fresh, offset) + "))"
+		}
 		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + metric + "_bucket" + s + window + "))) >= 0)" +
 			" or 0 * " + sumOfRates(metric+"_count"+s, window) + ")" +
-			" * count(group without (" + ranks + ") (" + freshOnly(gauge+s, fresh) + "))"
+			" * ((" + engines(before) + " and count(last_over_time(" + gauge + s + longBefore + "))) < " + engines("") + " or " + engines("") + ")"
 	}
 }
 

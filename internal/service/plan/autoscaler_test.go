@@ -44,13 +44,21 @@ func refused(t *testing.T, reason, want string, err error) bool {
 	return err != nil
 }
 
-// fresh is the sum of the gauges of engines that Prometheus has read within a time.
-func fresh(gauge, within string) string {
-	return "sum(" + gauge + " and last_over_time(" + gauge + within + "))"
+// fresh is the sum of the gauges of engines that Prometheus has read within three intervals. There is none until it has read some series for two.
+func fresh(gauge, within, read string) string {
+	two := map[string]string{"[180s]": "120s", "[120s]": "80s"}[within]
+	return "sum(" + gauge + " and last_over_time(" + gauge + within + ")) and count(last_over_time(" + read + "[" + two + "] offset " + two + "))"
 }
 
+// Series by which a query tells whether Prometheus has read a role.
+const (
+	readVLLM   = `vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`
+	readSGLang = `sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`
+	readPicker = `up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}`
+)
+
 func TestAutoscaler(t *testing.T) {
-	waiting := fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]")
+	waiting := fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]", readVLLM)
 	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
 	trigger := func(query, threshold string) []v1alpha1.ScalingTrigger {
 		return []v1alpha1.ScalingTrigger{{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
@@ -65,14 +73,14 @@ func TestAutoscaler(t *testing.T) {
 	}{
 		"None":   {reason: "Without any of them there is only the scale target.", spec: scaledBy(vllmPod, `maxReplicas: 4`)},
 		"Target": {reason: "KEDA divides the sum by the threshold.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")}},
-		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(fresh(`sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"), "30")}},
+		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(fresh(`sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`, "[180s]", readSGLang), "30")}},
 		"Interval": {
 			reason: "Engines count for three intervals.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {runningRequests: 3}`), input: `{` + strings.Replace(prometheus, "podMonitors: {}", "podMonitors: {interval: 40s}", 1) + `}`,
-			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[120s]"), "3")},
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[120s]", readVLLM), "3")},
 		},
 		"Queues": {
 			reason: "Requests wait in several queues of SGLang.", spec: scaledBy(sglangPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`,
-			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`{__name__=~"sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"), "3")},
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`{__name__=~"sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`, "[180s]", readSGLang), "3")},
 		},
 		"HPA": {
 			reason: "An adapter serves the metric. Prometheus is its matter.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {kvCacheUtilizationPercent: 80}`),
@@ -213,7 +221,7 @@ func TestQueries(t *testing.T) {
 				}
 			}
 			// Each selector is by role, and so are those of several names.
-			if selectors := strings.Count(q, "{"); len(found) == 0 || strings.Count(q, `role="r"}`) != selectors {
+			if selectors := strings.Count(q, "{"); len(found) == 0 || strings.Count(q, `role="r"}`)+strings.Count(q, `role="r",priority=""}`) != selectors {
 				t.Errorf("%s: some series are not selected by role: %s", f.Name, q)
 			}
 			if strings.Contains(q, "vector(") {
@@ -275,12 +283,16 @@ func TestRulesOfAdapter(t *testing.T) {
 	if err := yaml.Unmarshal(b, &config); err != nil {
 		t.Fatal(err)
 	}
-	either := regexp.MustCompile(`\{__name__=~"([^"]+)",<<\.LabelMatchers>>\}`)
-	// of is a query that reads the metrics of one engine only.
+	either := regexp.MustCompile(`\{__name__=~"([^"]+)"(,priority="")?,<<\.LabelMatchers>>\}`)
+	// of is a query that reads the metrics of one engine only. Those of vLLM have no priority, so it does not matter there.
 	of := func(q, prefix string) string {
 		return either.ReplaceAllStringFunc(q, func(selector string) string {
-			names := strings.Split(either.FindStringSubmatch(selector)[1], "|")
-			return series(`{s}`, slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })...)
+			found := either.FindStringSubmatch(selector)
+			names, of := strings.Split(found[1], "|"), "{s"+found[2]+"}"
+			if prefix == "vllm:" {
+				of = "{s}"
+			}
+			return series(of, slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })...)
 		})
 	}
 	got := map[string]string{}
@@ -290,8 +302,9 @@ func TestRulesOfAdapter(t *testing.T) {
 	}
 	want, unset := map[string]string{}, freshness(&inputv1alpha1.Input{})
 	for target, name := range externalMetrics {
-		want["vLLM "+name] = queries[launch.EngineVLLM][target]("{s}", unset)
-		want["SGLang "+name] = queries[launch.EngineSGLang][target]("{s}", unset)
+		for engine, prefix := range map[launch.Engine]string{launch.EngineVLLM: "vLLM ", launch.EngineSGLang: "SGLang "} {
+			want[prefix+name] = queries[engine][target]("{s}", unset) + readBefore(runningMetric[engine]+"{s}", unset)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("package/monitoring/prometheus-adapter.yaml: -want +got\n%s", diff)

@@ -44,6 +44,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.warnOfDisagreement()
 	p.planBootstrap()
 	p.warnOfSidecarConnectors()
+	p.warnOfTLS()
 	p.warnOfContext(spec.ProfileName, in)
 	p.warnOfPartition(spec.Replicas)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
@@ -70,7 +71,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	}
 	if p.inFleet {
 		p.FleetRoute = p.fleetRoute(in)
-		p.Warnings = append(p.Warnings, p.warnOfFailover(spec.Placement)...)
+		p.Warnings = append(p.Warnings, p.warnOfMoves(spec.Placement)...)
 	}
 	return p, nil
 }
@@ -164,7 +165,7 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 		if spec.Roles[i].ComponentType != v1alpha1.ComponentTypeRouter || p.Router != nil {
 			continue
 		}
-		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles, access)
+		router, warnings, more := planRouter(i, spec.Roles[i], spec, in, p.Roles, access, p.snapshot.KnowsModels)
 		p.Warnings = append(p.Warnings, warnings...)
 		errs = append(append(errs, more...), checkRouter(rolePath(i), &spec.Roles[i])...)
 		p.Router = router
@@ -204,6 +205,33 @@ func (p *Plan) keepEndpoints(running *Running) {
 		}
 		if c.Endpoint = p.endpointOfWorkers(); c.Endpoint != nil {
 			c.Endpoint.Kept = true
+		}
+	}
+}
+
+// keepSelectors has a Service go on selecting one role, as long as that serves, until all pods of the others have the newest template.
+// Those of a former one may listen on another port, for which the Service left them out.
+func (p *Plan) keepSelectors(running *Running) {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		e := c.Endpoint
+		if e == nil || e.Selector[naming.LabelRoleName] != "" {
+			continue
+		}
+		alone := running.ServiceRole(c.Key(key.Service))
+		answers, former := false, false
+		for r := range c.Replicas() {
+			s := running.Replica(r.Key)
+			switch {
+			case !s.MayServe():
+			case r.Role.Name == alone:
+				answers = answers || r.Role.Port == e.Port
+			case r.Role.Type == v1alpha1.ComponentTypeWorker:
+				former = former || !r.Updated || !s.Serving
+			}
+		}
+		if answers && former {
+			e.Selector[naming.LabelRoleName] = alone
 		}
 	}
 }
@@ -291,7 +319,7 @@ func (p *Plan) replica(c *ClusterPlan, r *Role, group, i int32) Replica {
 // podGroupKey is the key of a group's PodGroup.
 func (c *ClusterPlan) podGroupKey(p *Plan, g *Group) key.Key {
 	if p.Service.Grouped {
-		return c.Key(key.PodGroup, index(g.Index))
+		return c.Key(key.PodGroup, key.Number(g.Index))
 	}
 	return c.Key(key.PodGroup)
 }

@@ -38,7 +38,7 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		// Each name contains the role, so an edit of one role renames no requirements of another.
 		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
 			if n > 0 {
-				d.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.RequestsOf(requests), NodeSelector: t.Spec.NodeSelector}
+				d.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.RequestsOf(requests), NodeSelector: t.Spec.NodeSelector, Tolerations: capacity.TolerationsOf(t.Spec.Tolerations)}
 				pods[i][r.Name+"/"+name] += n
 			}
 		}

@@ -110,8 +110,25 @@ func (r *Router) warnOfVersions(path *field.Path, in *inputv1alpha1.Input) []War
 	return []Warning{{Path: path.Child("strategy").String(), Message: twoVersions + why}}
 }
 
+// warnOfNoDrain warns of a grace period that leaves no time to drain. Gateways and endpoint pickers send requests to a pod for some
+// moments after it is deleted.
+func (p *rolePlanner) warnOfNoDrain() {
+	t := &p.role.Leader
+	own := t.Spec.TerminationGracePeriodSeconds
+	_, drain, shutdown := p.spec.LifecycleOf()
+	if own == nil || drain == 0 || t.DrainSeconds > 0 || ownPreStop(t.engine()) {
+		return
+	}
+	p.warnings = append(p.warnings, Warning{
+		Path: p.leaderPath().Child("spec", "terminationGracePeriodSeconds").String(),
+		Message: fmt.Sprintf("leaves no time to drain, so requests fail whenever a pod ends: must be more than the %d seconds of lifecycle.shutdownSeconds, such as %d, or leave it out",
+			shutdown, drain+shutdown),
+	})
+}
+
 // warnOfLifecycle warns of times that a role sets, and that its templates overrule.
 func (p *rolePlanner) warnOfLifecycle() {
+	p.warnOfNoDrain()
 	l := p.spec.Lifecycle
 	if l == nil {
 		return
@@ -161,6 +178,10 @@ var goneConnectors = map[string]goneConnector{
 	"P2pNcclConnector":       {imageref.Version{0, 24, 0}, `NixlConnector with "kv_role":"kv_both"`},
 }
 
+// nodesFrom is a release of vLLM whose NIXL connector works on several nodes. Before, each rank listened at the
+// leader's address, which its own node does not have (vllm-project/vllm#26338).
+var nodesFrom = imageref.Version{0, 12, 0}
+
 var connectorName = regexp.MustCompile(`"kv_connector"\s*:\s*"([A-Za-z0-9_]{1,64})"`)
 
 // warnOfConnectors warns of KV connectors that the image does not have. It does so for vLLM's own
@@ -174,17 +195,26 @@ func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
 	warned := map[string]bool{}
 	for i, word := range t.words() {
 		for _, name := range connectorName.FindAllStringSubmatch(word, maxDoubted) {
-			gone, is := goneConnectors[name[1]]
-			if !is || v.Compare(gone.since) < 0 || warned[name[1]] {
+			message := p.doubtOfConnector(name[1], v)
+			if message == "" || warned[name[1]] {
 				continue
 			}
 			warned[name[1]] = true
-			p.warnings = append(p.warnings, Warning{
-				Path:    t.wordPath(path, i).String(),
-				Message: fmt.Sprintf("vLLM has no %s from v%s on: use %s", name[1], gone.since, gone.instead),
-			})
+			p.warnings = append(p.warnings, Warning{Path: t.wordPath(path, i).String(), Message: message})
 		}
 	}
+}
+
+// doubtOfConnector says why a connector does not work with a version of vLLM, if so.
+func (p *rolePlanner) doubtOfConnector(name string, v imageref.Version) string {
+	gone, is := goneConnectors[name]
+	switch {
+	case is && v.Compare(gone.since) >= 0:
+		return fmt.Sprintf("vLLM has no %s from v%s on: use %s", name, gone.since, gone.instead)
+	case name == "NixlConnector" && p.role.Nodes > 1 && v.Compare(nodesFrom) < 0:
+		return fmt.Sprintf("before vLLM v%s, %s does not start on several nodes: use a newer image, or one node", nodesFrom, name)
+	}
+	return ""
 }
 
 // vllmVersion returns the version of an image of vLLM, by its tag.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -33,6 +34,50 @@ const (
 	aDecode  = `{name: decode, componentType: decoder, ` + anEngine + `}`
 	aWorker  = `{name: w, componentType: worker, ` + anEngine + `}`
 )
+
+// TestWarnOfTLS proves that engines with TLS are told where a routing sidecar or a gateway would send them plain HTTP.
+func TestWarnOfTLS(t *testing.T) {
+	const sidecars = "the routing sidecars of decode send"
+	const router = `{name: r, componentType: router, strategy: pd-disaggregation, httproute: {parentRefs: [{name: g, namespace: gw}], hostnames: [a.b]}}, `
+	tls := strings.NewReplacer("vllm, serve, /m", "vllm, serve, /m, --ssl-certfile, c, --ssl-keyfile, k")
+	warning := func(who string, roles ...string) (all []Warning) {
+		for _, r := range roles {
+			all = append(all, Warning{r, who + " plain HTTP to this engine, which serves TLS, so requests fail: leave --ssl-certfile out"})
+		}
+		return all
+	}
+	cases := map[string]struct {
+		reason, roles string
+		want          []Warning
+	}{
+		"Plain":   {"HTTP is what sidecars speak.", router + aPrefill + ", " + aDecode, nil},
+		"Decode":  {"The sidecar's own engine.", router + aPrefill + ", " + tls.Replace(aDecode), warning(sidecars, "spec.roles[2]")},
+		"Both":    {"Prefill is sent requests by it, too.", router + tls.Replace(aPrefill) + ", " + tls.Replace(aDecode), warning(sidecars, "spec.roles[1]", "spec.roles[2]")},
+		"Workers": {"They have no sidecar, and get requests from the gateway.", router + tls.Replace(aWorker), warning("gateways send", "spec.roles[1]")},
+		"Alone":   {"Clients of the Service may speak TLS.", tls.Replace(aWorker), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Warning
+			for _, w := range doubted(t, "roles: ["+tc.roles+"]", "spec.roles") {
+				if strings.Contains(w.Message, "--ssl-certfile") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfTLSWithoutEngine shows that a role without containers is refused, and that nothing looks at its engine.
+func TestWarnOfTLSWithoutEngine(t *testing.T) {
+	_, err := build(t, "roles: [{name: r, componentType: router, strategy: pd-disaggregation}, {name: p, componentType: prefiller, template: {spec: {containers: []}}}, "+aDecode+"]", "{}")
+	if err == nil || !strings.Contains(err.Error(), "spec.roles[1].template.spec.containers") {
+		t.Errorf("got %v, want what is wrong with the containers", err)
+	}
+}
 
 func TestWarnWithoutRouter(t *testing.T) {
 	warning := func(names string) []Warning {
@@ -197,6 +242,59 @@ func TestWarnOfLifecycle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := doubted(t, "roles: [{name: w, componentType: worker, "+tc.role+"template: {spec: {"+tc.pod+"containers: [{name: engine, image: x, "+tc.container+"}]}}"+tc.leaderAlone+"}]", ".lifecycle.")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfNoDrain proves which grace periods are named because they leave no time to drain.
+func TestWarnOfNoDrain(t *testing.T) {
+	warning := []Warning{{
+		"spec.roles[0].template.spec.terminationGracePeriodSeconds",
+		"leaves no time to drain, so requests fail whenever a pod ends: must be more than the 30 seconds of lifecycle.shutdownSeconds, such as 60, or leave it out",
+	}}
+	cases := map[string]struct {
+		reason, role, grace, container string
+		want                           []Warning
+	}{
+		"Short":  {"It is the default of Kubernetes, written out.", "", "30", "", warning},
+		"Long":   {"Some of it is left.", "", "31", "", nil},
+		"Hook":   {"The template has a wait of its own.", "", "30", ", lifecycle: {preStop: {exec: {command: [wait]}}}", nil},
+		"Wanted": {"The role wants none.", "lifecycle: {drainSeconds: 0}, ", "30", "", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := doubted(t, "roles: [{name: w, componentType: worker, "+tc.role+"template: {spec: {terminationGracePeriodSeconds: "+tc.grace+", containers: [{name: engine, image: x, command: [vllm, serve, /m]"+tc.container+"}]}}}]", "terminationGrace")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfNixlOnNodes proves that a release of vLLM is named whose NIXL connector does not start on several nodes.
+func TestWarnOfNixlOnNodes(t *testing.T) {
+	const old = "before vLLM v0.12.0, NixlConnector does not start on several nodes: use a newer image, or one node"
+	cases := map[string]struct {
+		reason, image, connector string
+		nodes                    int
+		want                     bool
+	}{
+		"Nodes":   {reason: "Ranks on other nodes listen at the leader's address.", image: "vllm/vllm-openai:v0.11.2", connector: "NixlConnector", nodes: 2, want: true},
+		"OneNode": {reason: "All ranks have that address.", image: "vllm/vllm-openai:v0.11.2", connector: "NixlConnector", nodes: 1},
+		"Newer":   {reason: "Later, only the scheduler listens.", image: "vllm/vllm-openai:v0.12.0", connector: "NixlConnector", nodes: 2},
+		"Other":   {reason: "Nothing is known of other connectors.", image: "vllm/vllm-openai:v0.11.2", connector: "LMCacheConnectorV1", nodes: 2},
+		"Unknown": {reason: "The version is not known.", image: "example.com/mine:v0.1.0", connector: "NixlConnector", nodes: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := doubted(t, fmt.Sprintf(`roles: [{name: w, componentType: worker, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: %q, args: [--model=m, --kv-transfer-config, '{"kv_connector":%q,"kv_role":"kv_both"}']}]}}}]`, tc.nodes, tc.image, tc.connector), ".args[2]")
+			var want []Warning
+			if tc.want {
+				want = []Warning{{"spec.roles[0].template.spec.containers[0].args[2]", old}}
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

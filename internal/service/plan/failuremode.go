@@ -34,7 +34,7 @@ func (r *Router) warnOfReplicas(path *field.Path) []Warning {
 	}
 	return []Warning{{
 		Path: path.Child("replicas").String(),
-		Message: "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused for some seconds: " +
+		Message: "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused until the answers in progress have ended, for two minutes at most, and a new one is Ready: " +
 			"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone",
 	}}
 }

@@ -61,7 +61,7 @@ func TestFailureMode(t *testing.T) {
 
 // TestManyPickersRefuse shows when a change of several endpoint pickers is told to refuse requests.
 func TestManyPickersRefuse(t *testing.T) {
-	const refuse = "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused for some seconds: " +
+	const refuse = "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused until the answers in progress have ended, for two minutes at most, and a new one is Ready: " +
 		"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone"
 	cases := map[string]struct {
 		replicas int32

@@ -81,8 +81,8 @@ func (l *engineLine) pathOf(names ...string) *field.Path {
 	return l.args
 }
 
-// warnOfFlags warns of flags that the engine does not have or cannot use, of sizes that do not fit the
-// GPUs, and of nodes that do not know of each other.
+// warnOfFlags warns of flags that the engine does not have or cannot use. It also warns of sizes that do not
+// fit the GPUs, and of nodes that do not know of each other.
 func (p *rolePlanner) warnOfFlags() {
 	p.warnOfProblems(p.role.line)
 	if p.ownLeader() {
@@ -148,16 +148,13 @@ func (p *rolePlanner) warnOfNodes(l *engineLine) {
 	})
 }
 
-// gpuNames are resources that are one device of the engines each. A TPU or an Intel GPU may be several.
-var gpuNames = []corev1.ResourceName{"nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi"}
-
 // gpusOf returns the GPUs of an engine's container. It is 0 if they are not known.
 func gpusOf(t *PodTemplate) (n int, name corev1.ResourceName) {
 	r := t.engine().Resources
 	if len(r.Claims) > 0 || slices.ContainsFunc(t.engine().Env, choosesGPUs) {
 		return 0, ""
 	}
-	for _, gpu := range gpuNames {
+	for _, gpu := range singleGPUs() {
 		q, ok := r.Limits[gpu]
 		if !ok {
 			q, ok = r.Requests[gpu]

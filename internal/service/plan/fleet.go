@@ -21,7 +21,11 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	for _, warning := range p.Schedule.Warnings {
 		p.Warnings = append(p.Warnings, Warning{Path: clusters, Message: warning})
 	}
+	for i := range p.Schedule.Assignments {
+		p.decideAt(p.Schedule.Assignments[i].Due)
+	}
 	p.planClusters(spec, gang)
+	p.warnOfPriorityClass()
 	p.planUnschedulable(spec)
 	if p.FleetRoute != nil {
 		p.FleetRoute.Backends = p.backends(snapshot)
@@ -31,10 +35,15 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 
 // planClusters plans each cluster that has something of the service. Capacity for the same replicas
 // may be requested of several clusters at once. Only one of them will run the replicas, so they
-// are pending in the first one.
+// are pending in the first one. Those that run where they stay meanwhile are pending nowhere.
 func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) {
 	once := spec.Placement != nil && spec.Placement.Policy != v1alpha1.PlacementReplicate
 	counted := map[key.ReplicaID]bool{}
+	for i := range p.Schedule.Assignments {
+		if a := &p.Schedule.Assignments[i]; once && a.State != v1alpha1.StateLeaving {
+			maps.Copy(counted, a.Run)
+		}
+	}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		if len(a.Run)+len(a.Pending)+len(a.Groups) == 0 && !a.KeepsRouter {

@@ -60,7 +60,9 @@ func TestFleet(t *testing.T) {
 		Requests map[string]int
 		Weights  map[string]int32
 		// Ends tells that the route is left out.
-		Ends     bool
+		Ends bool
+		// Due is when a cluster is left that stays out of reach.
+		Due      time.Time
 		Deferred int
 	}
 	cases := map[string]struct {
@@ -173,6 +175,17 @@ func TestFleet(t *testing.T) {
 			want: want{
 				Clusters: map[string]clusterPlan{"east": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}, Leaving: true}, "west": {Config: "west-config", Pending: 2, NotStarted: true}},
 				Requests: map[string]int{"east": 1, "west": 1}, Weights: map[string]int32{"east": 2}, Deferred: 2,
+			},
+		},
+		"OutOfReachSoon": {
+			reason:    "The service stays until then, and its next call is due.",
+			placement: with(named, v1alpha1.PlacementFailover),
+			snapshot: runs(schedulingtest.Snapshot(schedulingtest.Cluster("west"), schedulingtest.Cluster("east", func(c *v1alpha1.InferenceCluster) {
+				c.Status.UnreachableSince = ptr.To(metav1.NewTime(schedulingtest.Noon.Add(-4 * time.Minute)))
+			})), "a", "worker/0", "worker/1"),
+			want: want{
+				Clusters: map[string]clusterPlan{"a": {Config: "east-config", Runs: []string{"worker/0", "worker/1"}}},
+				Requests: map[string]int{"east": 1}, Weights: map[string]int32{"a": 2}, Due: schedulingtest.Noon.Add(time.Minute),
 			},
 		},
 		"OutOfReach": {
@@ -351,7 +364,7 @@ func TestFleet(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			got := want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}, Deferred: len(p.Deferred), Ends: p.FleetRoute.Ends}
+			got := want{Clusters: map[string]clusterPlan{}, Requests: map[string]int{}, Deferred: len(p.Deferred), Ends: p.FleetRoute.Ends, Due: p.Due}
 			for _, d := range p.Clusters {
 				is := clusterPlan{Config: d.Target.ProviderConfig.Name, Pending: len(d.Pending), NotStarted: d.NotStarted, Leaving: d.Leaving}
 				for r := range d.Replicas() {

@@ -113,15 +113,18 @@ var hostnamed = map[inputv1alpha1.HostnameBackends]key.Hostname{
 	inputv1alpha1.HostnameExternalName:  key.HostnameExternal,
 }
 
-// warnOfFailover warns of a failover that clients do not follow: without a fleet route, each
-// cluster has a URL of its own.
-func (p *Plan) warnOfFailover(placement *v1alpha1.Placement) []Warning {
-	if placement == nil || placement.Policy != v1alpha1.PlacementFailover || p.Router == nil || !p.Router.HasRoute || p.FleetRoute != nil {
+// warnOfMoves warns of moves that clients do not follow: without a fleet route, each cluster has a URL of its own.
+func (p *Plan) warnOfMoves(placement *v1alpha1.Placement) []Warning {
+	if placement == nil || placement.Policy == v1alpha1.PlacementReplicate || p.Router == nil || !p.Router.HasRoute || p.FleetRoute != nil {
 		return nil
+	}
+	moves, follow := "Failover moves the service and not its URL", "status.url"
+	if placement.Policy == v1alpha1.PlacementSpread {
+		moves, follow = "Spread moves replicas from one cluster to another, each cluster has a URL of its own, and no URL leads to all of them", "the URLs in status.clusters"
 	}
 	return []Warning{{
 		Path:    "spec.placement.policy",
-		Message: "Failover moves the service and not its URL, because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow status.url",
+		Message: moves + ", because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow " + follow,
 	}}
 }
 
@@ -145,7 +148,7 @@ func matchesOf(r *Router) [][]any {
 // may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 	var all []Backend
-	inUse, restarting, refused := map[string]bool{}, map[string]int32{}, map[string]int32{}
+	inUse, restarting, refused, unpicked := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
 	var waiting [waitingPlaces]map[string]int32
 	for place := range waiting {
 		waiting[place] = map[string]int32{}
@@ -155,7 +158,7 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		p.warnOfHostname(a)
 		var current Backend
 		if a.Entrypoint != nil {
-			current = p.backend(a.Target.Cluster, a.Entrypoint)
+			current = backend(p.Service.Name, a.Target.Cluster, a.Entrypoint, p.FleetRoute.Hostnamed)
 		}
 		if a.MayReceiveTraffic {
 			all = append(all, p.formerBackends(a.Target.Cluster, current.Name, snapshot)...)
@@ -167,15 +170,18 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 		}
 		current.Named = runs
 		current.Weight, restarting[current.Name], refused[current.Name] = p.weigh(a)
+		unpicked[current.Name] = p.unpicked(a)
 		if waits && current.Weight == 0 {
 			waiting[place][current.Name] = 1
 		}
 		inUse[current.Cluster] = receives
 		all = append(all, current)
 	}
-	// Pods that are being replaced stop soon, and a gateway that refuses the service may be about to accept it. They get
-	// requests only if no cluster has others. Without any pods, requests go where they can wait for some.
+	// Pods that are being replaced stop soon, nobody picks among those without a ready endpoint picker, and a gateway that refuses
+	// the service may be about to accept it. They get requests only if no cluster has others. Without any pods, requests go where
+	// they can wait for some.
 	weighInstead(all, restarting)
+	weighInstead(all, unpicked)
 	weighInstead(all, refused)
 	for _, weights := range waiting {
 		weighInstead(all, weights)
@@ -193,6 +199,17 @@ func (p *Plan) weigh(a *scheduling.Assignment) (weight, restarting, refused int3
 		return 0, 0, max(weight, restarting)
 	}
 	return weight, restarting, 0
+}
+
+// unpicked returns the replicas of a cluster whose gateway sends requests to any of them, because no endpoint picker is ready there
+// (FailOpen). Where requests may have to wait for a replica, they go to no gateway without one: it alone holds them back.
+func (p *Plan) unpicked(a *scheduling.Assignment) int32 {
+	at := a.Existing
+	if !a.Serves || at == nil || at.Answered() || !at.Routed() || at.Refused() || p.Router.FailureMode != v1alpha1.FailOpen || p.Router.Waits() {
+		return 0
+	}
+	ready, restarting := p.ready(a)
+	return max(ready, restarting)
 }
 
 // weighInstead gives backends other weights if none has one.
@@ -236,18 +253,18 @@ func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
 	return waitsForNow, true
 }
 
-// backend returns the backend of an entrypoint. Backends at IP addresses and at DNS names are
+// backend returns the backend of a service's entrypoint in a cluster. h is the way to DNS names. Backends at IP addresses and at DNS names are
 // different objects. So the route turns from one to the other at once, and the type of a
 // Service, its IP and the family of an EndpointSlice never change.
-func (p *Plan) backend(cluster string, e *v1alpha1.EntrypointStatus) Backend {
+func backend(service, cluster string, e *v1alpha1.EntrypointStatus, h key.Hostname) Backend {
 	b := Backend{Cluster: cluster, Address: e.Address.Value, Port: e.Port}
 	if e.Address.Type == string(v1alpha1.AddressTypeHostname) {
-		b.Hostname = p.FleetRoute.Hostnamed
-		b.Name = naming.FleetHostname(b.Hostname, p.Service.Name, cluster)
+		b.Hostname = h
+		b.Name = naming.FleetHostname(b.Hostname, service, cluster)
 		b.Key, b.SliceKey, b.SliceName = b.Hostname.Backend(cluster), b.Hostname.Slice(cluster), b.Name
 		return b
 	}
-	b.Name, b.IPv6 = naming.FleetBackend(p.Service.Name, cluster), strings.Contains(b.Address, ":")
+	b.Name, b.IPv6 = naming.FleetBackend(service, cluster), strings.Contains(b.Address, ":")
 	b.Key, b.SliceKey, b.SliceName = key.FleetService(cluster), key.FleetSlice(cluster, b.IPv6), b.Name
 	if b.IPv6 {
 		b.SliceName += "-ipv6"
@@ -265,12 +282,11 @@ func (p *Plan) formerBackends(cluster, current string, snapshot *scheduling.Snap
 		}
 	}
 	if e := snapshot.Entrypoints[cluster]; e != nil {
-		add(p.backend(cluster, e))
+		add(backend(p.Service.Name, cluster, e, p.FleetRoute.Hostnamed))
 	}
 	for _, h := range key.Hostnames() {
 		if e := snapshot.Hostnames[h][cluster]; e != nil {
-			former := Plan{Service: p.Service, FleetRoute: &FleetRoute{Hostnamed: h}}
-			add(former.backend(cluster, e))
+			add(backend(p.Service.Name, cluster, e, h))
 		}
 	}
 	return all

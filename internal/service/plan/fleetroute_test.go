@@ -36,12 +36,21 @@ func TestBackendsOfFleet(t *testing.T) {
 		}
 		return w
 	}
+	unready := func(w scheduling.Snapshot, cluster string) scheduling.Snapshot {
+		w.States[cluster].RouterWasReady, w.States[cluster].RouterReady = false, false
+		return w
+	}
+	refused := func(w scheduling.Snapshot, cluster string) scheduling.Snapshot {
+		w.States[cluster].RouteRefused = true
+		return w
+	}
 	abandoned := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopAbandon }
 	reserved := schedulingtest.Reserved("worker/0", "worker/1")
 	cases := map[string]struct {
 		reason   string
 		snapshot scheduling.Snapshot
 		replicas *int32
+		mode     v1alpha1.FailureMode
 		traffic  []string
 		want     []string
 	}{
@@ -102,6 +111,37 @@ func TestBackendsOfFleet(t *testing.T) {
 			}(),
 			want: []string{"a: 2, named", "b: 0"},
 		},
+		"OnePickerUnready": {
+			reason:   "Another cluster has an endpoint picker that picks.",
+			snapshot: unready(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a"),
+			want:     []string{"a: 0", "b: 2, named"},
+		},
+		"NoPickerReady": {
+			reason:   "The gateways of the clusters send requests to any pod. A backend of weight 0 would get none.",
+			snapshot: unready(unready(restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0"), "a"), "b"),
+			want:     []string{"a: 1, named", "b: 2, named"},
+		},
+		"NoPickerReadyAndClosed": {
+			reason:   "The gateways of the clusters refuse requests.",
+			snapshot: unready(unready(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a"), "b"),
+			mode:     v1alpha1.FailClose,
+			want:     []string{"a: 0, named", "b: 0, named"},
+		},
+		"NoPickerReadyBesideRestarts": {
+			reason:   "Its endpoint picker is ready, and pods that are being replaced still answer.",
+			snapshot: unready(restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0", "worker/1"), "b"),
+			want:     []string{"a: 2, named", "b: 0"},
+		},
+		"NoPickerReadyBesideRefused": {
+			reason:   "Any pod answers where the gateway accepts the service.",
+			snapshot: unready(refused(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a"), "b"),
+			want:     []string{"a: 0", "b: 2, named"},
+		},
+		"NoPickerReadyAndRefused": {
+			reason:   "Nothing answers there.",
+			snapshot: unready(refused(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "a"), "a"),
+			want:     []string{"a: 0, named", "b: 0, named"},
+		},
 		"NoPool": {
 			reason: "The HTTPRoute of a cluster without the InferencePool leads nowhere.",
 			snapshot: func() scheduling.Snapshot {
@@ -148,7 +188,7 @@ func TestBackendsOfFleet(t *testing.T) {
 			spec := &v1alpha1.InferenceServiceSpec{
 				Placement: both, Replicas: tc.replicas,
 				Roles: []v1alpha1.Role{
-					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`)},
+					{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, `{"parentRefs":[{"name":"gw"}],"hostnames":["h.example.com"]}`), EndpointPicker: &v1alpha1.EndpointPicker{FailureMode: tc.mode}},
 					{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`)},
 				},
 			}
@@ -321,8 +361,8 @@ func TestNameBackends(t *testing.T) {
 	}
 }
 
-// TestWarnOfFailover proves that a service whose URL does not move with it is warned.
-func TestWarnOfFailover(t *testing.T) {
+// TestWarnOfMoves proves that a service whose URL does not move with it is warned.
+func TestWarnOfMoves(t *testing.T) {
 	failover := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover}
 	cases := map[string]struct {
 		reason    string
@@ -332,6 +372,7 @@ func TestWarnOfFailover(t *testing.T) {
 		want      bool
 	}{
 		"NoFleetRoute": {reason: "Each cluster has a URL of its own.", placement: failover, router: &Router{HasRoute: true}, want: true},
+		"Spread":       {reason: "So it does where only some replicas move.", placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread}, router: &Router{HasRoute: true}, want: true},
 		"FleetRoute":   {reason: "One URL is for all clusters.", placement: failover, router: &Router{HasRoute: true}, route: &FleetRoute{}},
 		"Replicate":    {reason: "Nothing moves.", placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}, router: &Router{HasRoute: true}},
 		"NoRoute":      {reason: "There is no URL.", placement: failover, router: &Router{}},
@@ -341,7 +382,7 @@ func TestWarnOfFailover(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &Plan{Router: tc.router, FleetRoute: tc.route}
-			warnings := p.warnOfFailover(tc.placement)
+			warnings := p.warnOfMoves(tc.placement)
 			if got := len(warnings) == 1 && warnings[0].Path == "spec.placement.policy"; got != tc.want {
 				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, got, tc.want, warnings)
 			}

@@ -40,7 +40,7 @@ type PodGroup struct {
 	NetworkTopology   *v1alpha1.NetworkTopology
 	Queue             string
 	PriorityClassName string
-	// MinResources are the requests of the MinMember pods.
+	// MinResources are the requests of the MinMember pods. Nil if these are not known.
 	MinResources corev1.ResourceList
 }
 
@@ -151,11 +151,13 @@ func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role
 		PriorityClassName: g.spec.PriorityClassName,
 		MinResources:      corev1.ResourceList{},
 	}
+	known := true
 	for _, r := range roles {
 		own := ofRole(replicas, r)
 		minimum := min(g.minimum(r), int32(len(own))) //nolint:gosec // The API allows a few thousand.
 		for i := range own[:minimum] {
 			pg.MinMember += own[i].Nodes
+			known = known && !own[i].Held
 		}
 		addTimes(pg.MinResources, r.replicaResources, minimum)
 		switch {
@@ -164,6 +166,12 @@ func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role
 		case g.mode == v1alpha1.GangAllOrNothing && minimum > 0:
 			pg.requireTasks(own[:minimum])
 		}
+	}
+	if !known {
+		// Only the newest template's requests are known, and a held replica runs a former one. Volcano enqueues no gang whose
+		// resources the queue or the cluster lacks, so pods that are made anew would wait for room that they do not need.
+		// Without the field, it looks at the pods alone (pkg/scheduler/plugins/overcommit of v1.14.1).
+		pg.MinResources = nil
 	}
 	return pg
 }

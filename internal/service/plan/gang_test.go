@@ -177,6 +177,45 @@ func TestGang(t *testing.T) {
 	}
 }
 
+// TestGangOfHeld shows what the PodGroup says of resources while replicas keep the pods of a former template.
+func TestGangOfHeld(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spec   string
+		held   []string
+		want   string
+	}{
+		"None":             {reason: "All pods have the requests of the newest template.", spec: story4, want: "80"},
+		"Held":             {reason: "What the pods of a former template request is not known, and may be less.", spec: story4, held: []string{"decode-1"}},
+		"HeldMinimumFirst": {reason: "The same for subgroups.", spec: story4 + "schedulingStrategy: {gang: {mode: MinimumFirst}}", held: []string{"prefill-0"}},
+		"HeldNotCounted":   {reason: "One beyond the minimum counts in neither number.", spec: story4 + "schedulingStrategy: {gang: {minRoleReplicas: {prefill: 1, decode: 1}}}", held: []string{"decode-1"}, want: "48"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, tc.spec, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &p.Clusters[0]
+			g := &c.Groups[0]
+			for i := range g.Replicas {
+				g.Replicas[i].Held = slices.Contains(tc.held, g.Replicas[i].Task)
+			}
+			c.addGang(p, g, p.gang)
+			got := ""
+			if gpus, has := g.PodGroup.MinResources["nvidia.com/gpu"]; has {
+				got = gpus.String()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if len(tc.held) > 0 && tc.want == "" && g.PodGroup.MinResources != nil {
+				t.Errorf("%s got %v", tc.reason, g.PodGroup.MinResources)
+			}
+		})
+	}
+}
+
 func TestScheduler(t *testing.T) {
 	worker := "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"
 	cases := map[string]struct {

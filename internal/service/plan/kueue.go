@@ -21,15 +21,53 @@ func (c *ClusterPlan) WorkloadKey(r *Replica) key.Key { return c.Key(key.Workloa
 // reads it from the LeaderWorkerSet. The policy of the tenant limits it.
 func (r *Role) PriorityClass() string { return r.Leader.Labels[naming.LabelKueuePriorityClass] }
 
-// addWorkloads names Kueue's Workloads for the replicas of a group that exist.
+// addWorkloads names Kueue's Workloads for the replicas of a group that exist, and keeps what Kueue does not let these change.
 func (c *ClusterPlan) addWorkloads(g *Group, existing *scheduling.ClusterState) {
 	if c.LocalQueue == "" || existing == nil {
 		return
 	}
 	for i := range g.Replicas {
-		if uid := existing.UIDs[g.Replicas[i].ID]; uid != "" {
-			g.Replicas[i].Workload = workloadOf(g.Replicas[i].Name, uid)
+		r := &g.Replicas[i]
+		if uid := existing.UIDs[r.ID]; uid != "" {
+			r.Workload = workloadOf(r.Name, uid)
 		}
+		r.keepPriorityClass(existing)
+	}
+}
+
+// keepPriorityClass keeps a replica that exists from gaining or losing a priority class. Kueue lets none lose it, and none gain one
+// once it was ready. It would refuse all that is applied then, also a later edit (kueue v0.15.0: ValidateUpdateForWorkloadPriorityClassName
+// in pkg/controller/jobframework/validation.go). One class may take the place of another.
+func (r *Replica) keepPriorityClass(existing *scheduling.ClusterState) {
+	if class, exists := existing.PriorityClasses[r.ID]; exists && (class == "") != (r.Role.PriorityClass() == "") {
+		r.KeptPriorityClass = &class
+	}
+}
+
+// warnOfPriorityClass warns of roles whose replicas keep another priority class than the newest template names.
+func (p *Plan) warnOfPriorityClass() {
+	kept := map[*Role]string{}
+	for _, r := range p.Replicas() {
+		if class := r.KeptPriorityClass; class != nil {
+			kept[r.Role] = *class
+		}
+	}
+	for _, r := range p.Roles {
+		class, keeps := kept[r]
+		if !keeps {
+			continue
+		}
+		what := "replicas that exist have no priority class of Kueue, which lets none gain one"
+		if class != "" {
+			what = fmt.Sprintf("replicas that exist keep the priority class %s of Kueue, which lets none lose it", class)
+		}
+		stop := "set replicas to 0"
+		if r.scaling != nil {
+			stop += ", in place of scaling"
+		}
+		templates := r.templates()
+		at := templates[len(templates)-1].path.Child("metadata", "labels").Key(naming.LabelKueuePriorityClass)
+		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: what + ": to change that, " + stop + ", and start them again"})
 	}
 }
 

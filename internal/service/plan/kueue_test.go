@@ -171,6 +171,88 @@ func TestKueue(t *testing.T) {
 	}
 }
 
+// TestPriorityClass shows which priority class replicas keep, because Kueue lets none that exists gain or lose one.
+func TestPriorityClass(t *testing.T) {
+	const path = "spec.roles[0].template.metadata.labels[kueue.x-k8s.io/priority-class]"
+	existing := func(class string) map[key.ReplicaID]string { return map[key.ReplicaID]string{"worker/0": class} }
+	type want struct {
+		Kept     map[key.ReplicaID]string
+		Warnings []Warning
+	}
+	cases := map[string]struct {
+		reason   string
+		class    string
+		scaling  *v1alpha1.RoleScaling
+		existing map[key.ReplicaID]string
+		want     want
+	}{
+		"Same":    {reason: "Nothing changes.", class: "high", existing: existing("high")},
+		"Other":   {reason: "Kueue lets one class take the place of another.", class: "low", existing: existing("high")},
+		"None":    {reason: "It never had one.", existing: existing("")},
+		"NotRead": {reason: "Nothing exists yet.", class: "high"},
+		"Gains": {
+			reason: "The replica that exists stays without one. The new one gets it.", class: "high", existing: existing(""),
+			want: want{
+				Kept:     map[key.ReplicaID]string{"worker/0": ""},
+				Warnings: []Warning{{Path: path, Message: "replicas that exist have no priority class of Kueue, which lets none gain one: to change that, set replicas to 0, and start them again"}},
+			},
+		},
+		"Loses": {
+			reason: "The replica that exists keeps its class.", existing: existing("high"),
+			want: want{
+				Kept:     map[key.ReplicaID]string{"worker/0": "high"},
+				Warnings: []Warning{{Path: path, Message: "replicas that exist keep the priority class high of Kueue, which lets none lose it: to change that, set replicas to 0, and start them again"}},
+			},
+		},
+		"Scales": {
+			reason: "With scaling, only a number in the spec stops a role.", existing: existing("high"), scaling: &v1alpha1.RoleScaling{MaxReplicas: ptr.To[int32](2)},
+			want: want{
+				Kept:     map[key.ReplicaID]string{"worker/0": "high"},
+				Warnings: []Warning{{Path: path, Message: "replicas that exist keep the priority class high of Kueue, which lets none lose it: to change that, set replicas to 0, in place of scaling, and start them again"}},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			snapshot := renamed(schedulingtest.Snapshot(schedulingtest.Cluster("east", kueueIn(""), schedulingtest.Reserved("worker/0", "worker/1"))), "batch")
+			at := existingAs("default", map[key.ReplicaID]string{"worker/0": "uid"})
+			at.PriorityClasses = tc.existing
+			snapshot.States["east"] = at
+			template := `{"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"` + tc.class + `"}},"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`
+			if tc.class == "" {
+				template = `{"spec":{"containers":[{"name":"vllm","image":"x","resources":{"limits":{"nvidia.com/gpu":8}}}]}}`
+			}
+			spec := &v1alpha1.InferenceServiceSpec{
+				Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}},
+				Roles:     []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](2), Scaling: tc.scaling, Template: document(t, template)}},
+			}
+			in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{AllowedPriorityClassNames: []string{"high", "low"}}}
+			inputv1alpha1.Default(in)
+			p, errs := place(naming.Identity{Name: "batch", Namespace: schedulingtest.Service.Namespace, UID: schedulingtest.Service.UID}, spec, in, snapshot, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			got := want{}
+			for _, r := range p.Replicas() {
+				if r.KeptPriorityClass != nil {
+					if got.Kept == nil {
+						got.Kept = map[key.ReplicaID]string{}
+					}
+					got.Kept[r.ID] = *r.KeptPriorityClass
+				}
+			}
+			for _, w := range p.Warnings {
+				if w.Path == path {
+					got.Warnings = append(got.Warnings, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // renamed is a snapshot of a service of another name.
 func renamed(s scheduling.Snapshot, name string) scheduling.Snapshot {
 	for _, c := range s.Clusters {

@@ -35,6 +35,7 @@ func (p *rolePlanner) lifecycle() {
 		t.drain(drain, shutdown)
 	}
 	leader := &p.role.Leader
+	p.role.TLS = launch.ListenerOf(leader.command()).TLS
 	leader.Proxies = leader.proxies(p.role.Port)
 	if leader.engine().ReadinessProbe != nil {
 		return
@@ -44,7 +45,7 @@ func (p *rolePlanner) lifecycle() {
 		p.warnings = append(p.warnings, Warning{Path: leader.enginePath(p.leaderPath()).String(), Message: "has no readinessProbe, and " + unknown})
 		return
 	}
-	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: launch.ListenerOf(leader.command()).TLS, StartupSeconds: startup}
+	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: p.role.TLS, StartupSeconds: startup}
 	if p.isSGLang(leader) {
 		leader.Readiness.TimeoutSeconds, leader.Readiness.PeriodSeconds = 30, 10
 	}

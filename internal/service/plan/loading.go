@@ -24,7 +24,8 @@ Weights are loaded in these steps, in each cluster by itself:
  4. New replicas are created only now. Those that exist, with other weights, keep their pods until now,
     and are then released as spec.rollout says.
  5. The claim of former weights goes when all replicas serve with the newest ones. Kubernetes keeps it
-    until no pod uses it any more (kubernetes.io/pvc-protection).
+    until no pod uses it any more (kubernetes.io/pvc-protection). Where roles may run no replicas until a
+    request starts them, it stays until the newest ones are there, and these are loaded meanwhile.
 
 A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
 fails the Job all the same, it is made anew after retryAfter.
@@ -130,6 +131,7 @@ func (p *Plan) load(running *Running) {
 		}
 		view := running.Weights(c)
 		var newest, adapters *ClaimView
+		var unused []Cache
 		for j := range view.Claims {
 			switch claim := &view.Claims[j]; {
 			case IsForAdapters(claim.Key):
@@ -138,12 +140,14 @@ func (p *Plan) load(running *Running) {
 				newest = claim
 			case c.usesFormer(running):
 				c.Caches = append(c.Caches, claim.cache(p.Service))
+			case view.complete(claim.cache(p.Service)):
+				unused = append(unused, claim.cache(p.Service))
 			}
 		}
 		c.AdapterClaim = p.adapterClaim(c, adapters, running)
 		c.HasFormer = c.hasFormer(running)
 		if p.Weights != nil {
-			c.loadNewest(p, newest, &view, running)
+			c.loadNewest(p, newest, unused, &view, running)
 			c.await(running)
 		}
 	}
@@ -220,15 +224,27 @@ func (c *ClusterPlan) usesFormer(running *Running) bool {
 	return false
 }
 
-// loadNewest decides how the newest weights get here. Claim is nil if it does not exist.
-func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, view *WeightsView, running *Running) {
+// complete tells whether a claim was said to have its weights.
+func (v *WeightsView) complete(c Cache) bool {
+	_, loaded := v.Loaded(c.Weights, c.ClaimName)
+	return loaded
+}
+
+// loadNewest decides how the newest weights get here. Claim is nil if it does not exist. unused are the claims of former weights
+// that are complete, and that no replica uses.
+func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view *WeightsView, running *Running) {
 	w := p.Weights
 	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
-	l.Wanted = c.wantsWeights()
+	// A role that sleeps has run here with former weights, and wakes with the newest ones.
+	wakes := len(unused) > 0 && !c.Leaving && p.runsFromZero()
+	l.Wanted = wakes || c.wantsWeights()
 	job := view.Job(l.Job)
 	done, current := l.loaded(w, claim, view, job)
 	l.Done = done || current && job.Complete
+	if wakes && !l.Done {
+		c.Caches = append(c.Caches, unused...)
+	}
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
 	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)

@@ -7,6 +7,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // A match has the units of prefill and decode replicas that need each other.
@@ -110,8 +111,8 @@ func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
 	sorted := slices.Clone(replicas)
 	slices.SortStableFunc(sorted, func(a, b *Replica) int {
 		x, y := o.ranked[a.Key], o.ranked[b.Key]
-		return cmp.Or(cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), preferred(x.newest, y.newest), cmp.Compare(x.RunningRevision, y.RunningRevision),
-			cmp.Compare(x.health(), y.health()), preferred(!stopped[a.Key], !stopped[b.Key]))
+		return cmp.Or(cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), sorting.First(x.newest, y.newest), cmp.Compare(x.RunningRevision, y.RunningRevision),
+			cmp.Compare(x.health(), y.health()), sorting.First(!stopped[a.Key], !stopped[b.Key]))
 	})
 	type one struct {
 		version string
@@ -133,17 +134,6 @@ func (o *order) best(replicas []*Replica, stopped map[key.Key]bool) []*Replica {
 		}
 	}
 	return all
-}
-
-// preferred compares by what comes first if it holds.
-func preferred(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }
 
 // wanted is how many replicas of a side are not extra ones.
@@ -228,13 +218,13 @@ func (o *order) answering() map[string]bool {
 // compare is the order of two replicas.
 func (o *order) compare(a, b *Replica) int {
 	x, y := o.ranked[a.Key], o.ranked[b.Key]
-	if first := preferred(o.below[a.Key], o.below[b.Key]); first != 0 {
+	if first := sorting.First(o.below[a.Key], o.below[b.Key]); first != 0 {
 		return first
 	}
 	if x.newest && y.newest {
 		return cmp.Compare(y.health(), x.health())
 	}
-	return cmp.Or(preferred(y.newest, x.newest), cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), cmp.Compare(x.RunningRevision, y.RunningRevision), cmp.Compare(x.health(), y.health()), cmp.Compare(a.Index, b.Index))
+	return cmp.Or(sorting.First(y.newest, x.newest), cmp.Compare(o.ranks[x.RunningRevision], o.ranks[y.RunningRevision]), cmp.Compare(x.RunningRevision, y.RunningRevision), cmp.Compare(x.health(), y.health()), cmp.Compare(a.Index, b.Index))
 }
 
 // health is 0 for what serves, and higher the less it may.
@@ -242,7 +232,7 @@ func (r ranked) health() int {
 	switch {
 	case r.Serving:
 		return 0
-	case r.Exists && !r.Broken:
+	case r.MayServe():
 		return 1
 	}
 	return 2

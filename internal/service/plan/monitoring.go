@@ -28,9 +28,7 @@ type Metrics struct {
 func (p *rolePlanner) metrics() {
 	leader := &p.role.Leader
 	why, certain := p.withoutMetrics(leader)
-	if certain {
-		p.role.noMetrics = why
-	}
+	p.role.noMetrics, p.role.surelyNone = why, certain
 	switch {
 	case p.input.Monitoring.PodMonitors == nil, p.hidden(leader) != "":
 		return
@@ -41,7 +39,7 @@ func (p *rolePlanner) metrics() {
 		})
 		return
 	}
-	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: launch.ListenerOf(leader.command()).TLS}
+	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: p.role.TLS}
 }
 
 // withoutMetrics says why an engine serves no metrics of its own. SGLang has them only if it is told to, and vLLM
@@ -62,11 +60,12 @@ func (p *rolePlanner) withoutMetrics(t *PodTemplate) (why string, certain bool) 
 var firstTracing = imageref.Version{0, 19, 0}
 
 // traces tells whether an engine is told to send traces. Only the image that vLLM's project releases is known
-// to be able to.
+// to be able to. With --disable-log-stats it would end at its first answer, whose times it lacks (do_tracing in
+// v1/engine/output_processor.py).
 func (p *rolePlanner) traces(t *PodTemplate) bool {
 	name, tag := imageref.Split(t.engine().Image)
 	v, known := imageref.ParseVersion(tag)
-	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !launch.ListenerOf(t.command()).File
+	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !launch.ListenerOf(t.command()).File && !t.says("disable-log-stats")
 }
 
 // withTracing returns a template whose engine sends traces, as if the user had written it.

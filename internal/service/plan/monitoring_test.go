@@ -94,6 +94,7 @@ func TestTracing(t *testing.T) {
 		"Unknown":    {reason: "Nobody knows what the image has.", container: `name: vllm, image: example.com/vllm:v0.19.0, command: [vllm, serve, m]`, sidecar: 5},
 		"Digest":     {reason: "Nobody knows which release it is.", container: `name: vllm, image: vllm/vllm-openai:latest`, sidecar: 5},
 		"OldSidecar": {reason: "It does not know the flag.", container: `name: vllm, image: vllm/vllm-openai:v0.12.0`, change: func(in *inputv1alpha1.Input) { in.Sidecar.Image = "example.com/sidecar:v0.8.0" }},
+		"NoStats":    {reason: "It would end at its first answer.", container: `name: vllm, image: vllm/vllm-openai:v0.19.0, args: [--disable-log-stats]`, sidecar: 5},
 		"Off":        {reason: "There is no collector.", container: `name: vllm, image: vllm/vllm-openai:v0.19.0`, change: func(in *inputv1alpha1.Input) { in.Monitoring.Tracing = nil }},
 	}
 	for name, tc := range cases {

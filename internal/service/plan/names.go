@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -27,7 +26,7 @@ func baseName(s naming.Identity, t scheduling.Target) string {
 // workloadName is {service}-{role}-{replica}, or
 // {service}-{group}-{role}-{replica} in a grouped service.
 func workloadName(base string, s naming.Identity, group int32, role string, replica int32) string {
-	return base + "-" + scoped(s, group, "-", role, index(replica))
+	return base + "-" + scoped(s, group, "-", role, key.Number(replica))
 }
 
 // A LeaderWorkerSet creates a StatefulSet of its own name for the leaders, and one named
@@ -66,22 +65,19 @@ func digits(s string) bool {
 // podGroupName is {service}, or {service}-{group} in a grouped service.
 func podGroupName(base string, s naming.Identity, group int32) string {
 	if s.Grouped {
-		return base + "-" + index(group)
+		return base + "-" + key.Number(group)
 	}
 	return base
 }
 
 // taskName is the name of a replica in its gang.
-func taskName(role string, replica int32) string { return role + "-" + index(replica) }
+func taskName(role string, replica int32) string { return role + "-" + key.Number(replica) }
 
 // The names of the router's objects start with the base. Validation keeps workloads' names
 // below 50 characters, so these stay below 63.
 
-// poolSuffix ends the names of InferencePools.
-const poolSuffix = naming.PoolSuffix
-
 // PoolName is the name of the InferencePool.
-func (c *ClusterPlan) PoolName() string { return c.Base + poolSuffix }
+func (c *ClusterPlan) PoolName() string { return c.Base + naming.PoolSuffix }
 
 // EPPName is the name of the endpoint picker's Deployment, Service,
 // ServiceAccount, Role, RoleBinding and PodDisruptionBudget.
@@ -114,15 +110,15 @@ func (c *ClusterPlan) BudgetName(r *Role) string { return c.Base + "-" + r.Name 
 
 // BudgetKey is the key of a role's PodDisruptionBudget. That of the endpoint picker has no role.
 func (c *ClusterPlan) BudgetKey(r *Role) key.Key {
-	return c.Key(key.PodDisruptionBudget, budgetOfRole, r.Name)
+	return c.Key(key.PodDisruptionBudget, keyOfRole, r.Name)
 }
 
 // IsBudgetOfRole tells whether a key is that of a role's PodDisruptionBudget.
 func IsBudgetOfRole(k key.Key) bool {
-	return k.Kind == key.PodDisruptionBudget && strings.HasPrefix(k.Name, budgetOfRole+"/")
+	return k.Kind == key.PodDisruptionBudget && strings.HasPrefix(k.Name, keyOfRole+"/")
 }
 
-const budgetOfRole = "role"
+const keyOfRole = "role"
 
 // MonitorName is the name of the PodMonitor of a role's leaders. That of the endpoint picker has the name
 // EPPName.
@@ -130,7 +126,7 @@ func (c *ClusterPlan) MonitorName(r *Role) string { return c.Base + "-" + r.Name
 
 // MonitorKey is the key of the PodMonitor of a role's leaders. That of the endpoint picker has no role.
 func (c *ClusterPlan) MonitorKey(r *Role) key.Key {
-	return c.Key(key.PodMonitor, budgetOfRole, r.Name)
+	return c.Key(key.PodMonitor, keyOfRole, r.Name)
 }
 
 // RouteName is the name of the HTTPRoute.
@@ -159,12 +155,10 @@ func (c *ClusterPlan) Key(kind string, parts ...string) key.Key {
 // scoped joins parts. In a grouped service the group's index comes first.
 func scoped(s naming.Identity, group int32, sep string, parts ...string) string {
 	if s.Grouped {
-		parts = append([]string{index(group)}, parts...)
+		parts = append([]string{key.Number(group)}, parts...)
 	}
 	return strings.Join(parts, sep)
 }
-
-func index(i int32) string { return strconv.FormatInt(int64(i), 10) }
 
 // ScaleTargetName is the name of a role's InferenceRole. It has the start of the names of the role's
 // LeaderWorkerSets, which the API limits.

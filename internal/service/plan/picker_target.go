@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -17,7 +16,7 @@ import (
 const PickerMetricsPort = 9090
 
 // A pickerMetric is a gauge of an endpoint picker. It is the mean of all pods behind the pool whose metrics were
-// read lately (pkg/epp/datalayer/logger/logger.go of v1.5.0).
+// read lately. Without any it keeps its last value (pkg/epp/datalayer/logger/logger.go of v1.5.0).
 type pickerMetric struct {
 	name string
 	// percent tells that 1 is 100 percent.
@@ -31,30 +30,39 @@ var pickerMetrics = map[string]pickerMetric{
 	"kvCacheUtilizationPercent": {name: "inference_pool_average_kv_cache_utilization", percent: true},
 }
 
-// planPickerTarget plans a trigger by which KEDA reads the metrics of the endpoint picker. These are means of all pods
-// behind it, in the namespace of the service. So the HorizontalPodAutoscaler multiplies them by the ready pods of the
-// role, which has to be the only one there (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes v1.36).
+// readyPods is the gauge with the number of those pods. It is written together with the means.
+const readyPods = "inference_pool_ready_pods"
+
+// pickerFormula is their sum. The HorizontalPodAutoscaler counts other pods as ready, at other times, and a mean times
+// these jumps. Without pods the formula fails, and KEDA then has no metric (pkg/scaling/modifiers/formula.go of v2.21.0).
+// It has to have a number for -1, with which KEDA's webhook tries it (apis/keda/v1alpha1/scaledobject_webhook.go).
+const pickerFormula = "ready == 0 ? nil : target * ready"
+
+// planPickerTarget plans triggers by which KEDA reads the metrics of the endpoint picker. These are means of all pods
+// behind it, so the role has to be the only one there.
 func (p *Plan) planPickerTarget(a *Autoscaler, r *Role, target v1alpha1.TargetField, spec *v1alpha1.InferenceServiceSpec, at *field.Path) field.ErrorList {
 	metric, measured := pickerMetrics[target.Name]
 	if errs := p.checkPickerTarget(r, measured, spec, at.Child(target.Name)); len(errs) > 0 {
 		return errs
+	}
+	if r.noMetrics != "" {
+		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: "the endpoint picker cannot read the metrics of the engine, so nothing scales the role: " + r.noMetrics})
 	}
 	value := float64(*target.Value)
 	if metric.percent {
 		value /= 100
 	}
 	service := ClusterPlan{Base: p.Service.Name}
-	a.Triggers = []v1alpha1.ScalingTrigger{{
-		Type: "metrics-api", Name: "target", MetricType: autoscalingv2.ValueMetricType,
-		Metadata: map[string]string{
+	trigger := func(name, gauge string) v1alpha1.ScalingTrigger {
+		return v1alpha1.ScalingTrigger{Type: "metrics-api", Name: name, Metadata: map[string]string{
 			"url":           fmt.Sprintf("http://%s.%s.svc:%d/metrics", service.EPPName(), p.Service.Namespace, PickerMetricsPort),
 			"format":        "prometheus",
-			"valueLocation": metric.name + "{name=" + strconv.Quote(service.PoolName()) + "}",
-			"targetValue":   strconv.FormatFloat(value, 'f', -1, 64),
-			// See planTarget.
-			"activationTargetValue": never,
-		},
-	}}
+			"valueLocation": gauge + "{name=" + strconv.Quote(service.PoolName()) + "}",
+		}}
+	}
+	a.Triggers = []v1alpha1.ScalingTrigger{trigger("target", metric.name), trigger("ready", readyPods)}
+	// See planTarget for the activation.
+	a.Formula = &Formula{Text: pickerFormula, PerReplica: strconv.FormatFloat(value, 'f', -1, 64), Activation: never}
 	return nil
 }
 

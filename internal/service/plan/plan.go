@@ -72,7 +72,8 @@ type Plan struct {
 	// Failed are the names of the replicas that have just failed, so that the rest of their groups is
 	// made anew.
 	Failed []string
-	// Due is when a grace period of a failed replica ends. Zero if none does.
+	// Due is when a grace period of a failed replica ends, a replica counts as started, or a cluster is left that is out of reach.
+	// Zero if nothing is due.
 	Due time.Time
 	// Rollout says how the pods that run get the newest template.
 	Rollout Rollout
@@ -91,7 +92,7 @@ type Plan struct {
 	inFleet  bool
 	// groups is spec.replicas, or 1 without it.
 	groups int32
-	// extra is the number of units that a rollout runs beyond those that are wanted, by the cluster of
+	// extra has the units that a rollout runs beyond those that are wanted, by the cluster of
 	// the fleet and the kind.
 	extra map[string]map[string][]extraUnit
 }
@@ -198,6 +199,9 @@ type Replica struct {
 	// Workload is the name of Kueue's Workload for the replica. It is empty where Kueue does not
 	// admit it, and until its LeaderWorkerSet exists.
 	Workload string
+	// KeptPriorityClass is the priority class of Kueue that its LeaderWorkerSet keeps, in place of the role's. It may be
+	// empty. It is nil where the role's counts.
+	KeptPriorityClass *string
 	// Nodes that the replica has now. It has as many pods.
 	Nodes int32
 	// Pin of its pods to a pool of the cluster, if they have one. FormerPin is that of the pods that run,
@@ -235,6 +239,8 @@ type Replica struct {
 	Kept bool
 	// Partial tells that other replicas of an extra unit do not run. The unit serves nobody yet.
 	Partial bool
+	// Absent tells that the replica has no pods and gets none for now: it is left out, or Kueue has not admitted it.
+	Absent bool
 	// Template is what its pods are made of, as the LeaderWorkerSet's spec has it, if it stays because
 	// the capacity for what the replica requests now is not reserved. Otherwise nil.
 	Template *kube.Document

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // checkPodLimits refuses templates whose pods would bypass the ledger or the gang.
@@ -45,11 +46,14 @@ const maxGrace = 3600
 // checkFleetPods refuses pods that could use capacity that is reserved for others. A cluster
 // reserves capacity again once its request is gone, while the old pods may still be terminating.
 // And the ledger selects pools by nodeSelector alone: a node affinity could put the pod into a
-// pool without a reservation.
+// pool without a reservation. A cluster reads a limited number of tolerations.
 func checkFleetPods(spec *field.Path, t *locatedTemplate) field.ErrorList {
 	var errs field.ErrorList
 	if g := t.Spec.TerminationGracePeriodSeconds; g != nil && *g > maxGrace {
 		errs = append(errs, field.Invalid(spec.Child("terminationGracePeriodSeconds"), *g, fmt.Sprintf("must be at most %d in a cluster of the fleet, which reserves the capacity for others once the replica is deleted", maxGrace)))
+	}
+	if n := len(t.Spec.Tolerations); n > reservation.MaxTolerations {
+		errs = append(errs, field.TooMany(spec.Child("tolerations"), n, reservation.MaxTolerations))
 	}
 	if a := t.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		errs = append(errs, field.Forbidden(spec.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), "must be left out in a cluster of the fleet, where capacity is reserved per pool: select a pool with nodeSelector"))

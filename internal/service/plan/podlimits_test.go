@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,11 @@ func TestPodLimits(t *testing.T) {
 			reason:   "One pool has the reservation, and the pod would run in another one.",
 			template: `{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"gpu","operator":"In","values":["h100"]}]}]}}},"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
 			want: []string{"spec.roles[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden: must be left out in a cluster of the fleet, where capacity is reserved per pool: select a pool with nodeSelector"},
+		},
+		"Tolerations": {
+			reason:   "A cluster reads a limited number of them.",
+			template: `{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{"key":"k","operator":"Exists"},`, 65), ",") + `],"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
+			want: []string{"spec.roles[0].template.spec.tolerations: Too many: 65: must have at most 64 items"},
 		},
 		"OwnClaims": {reason: "Outside of the fleet, no capacity is counted.", template: claims, gang: v1alpha1.GangAllOrNothing},
 	}

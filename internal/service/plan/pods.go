@@ -19,16 +19,23 @@ long as it exists, so there are only a few, and none for a replica that waits fo
 stays until its replica is ready: the phase of a PodGroup changes whenever one of its pods is made
 anew, and the Object must not come and go with it.
 
-Only what fails in these pods is used. How many are ready, the LeaderWorkerSets say: an Object may be
-older than its LeaderWorkerSet's, and of some replicas not all pods are read.
+Only what fails in these pods is used, and which of them are being deleted where all are read. How many are ready, the
+LeaderWorkerSets say: an Object may be older than its LeaderWorkerSet's, and of some replicas not all pods are read.
 */
 
 // MaxObservedPods is how many pods of a service Objects observe in one other cluster.
 const MaxObservedPods = 8
 
-// ReadsPods tells whether all pods of the service in a cluster are read.
+// ReadsPods tells whether all pods of the service in a cluster are read. It counts those that are wanted: which extra replicas
+// stay, and which replicas keep the nodes that they have, depends on these pods. The requirement for pods must not come and go with
+// the answer to it.
 func (p *Plan) ReadsPods(c *ClusterPlan) bool {
-	n := c.Pods()
+	n := int32(0)
+	for r := range c.Replicas() {
+		if !r.Extra {
+			n += r.Role.Nodes
+		}
+	}
 	return !c.Target.Remote() && n > 0 && n <= p.PodLimit
 }
 
@@ -38,12 +45,12 @@ func (r *Replica) PodName(i int32) string {
 	if i == 0 {
 		return r.Name + groupSuffix
 	}
-	return r.Name + groupSuffix + "-" + index(i)
+	return r.Name + groupSuffix + "-" + key.Number(i)
 }
 
 // PodKey is the key of the Object that observes a pod of a replica in another cluster.
 func (c *ClusterPlan) PodKey(r *Replica, i int32) key.Key {
-	return c.Key(key.Pod, string(r.ID), index(i))
+	return c.Key(key.Pod, string(r.ID), key.Number(i))
 }
 
 // inspect decides which pods are read by their names.

@@ -127,6 +127,34 @@ func TestInspect(t *testing.T) {
 	}
 }
 
+// TestReadsPods proves in which clusters all pods are read. That must not depend on what is read.
+func TestReadsPods(t *testing.T) {
+	local := scheduling.Target{Namespace: "llm"}
+	cases := map[string]struct {
+		reason       string
+		target       scheduling.Target
+		wanted, more int32
+		want         bool
+	}{
+		"Small":  {reason: "It has as many as the limit.", target: local, wanted: 8, want: true},
+		"Large":  {reason: "It has more.", target: local, wanted: 9},
+		"Extra":  {reason: "Which extra replicas stay depends on these pods.", target: local, wanted: 8, more: 2, want: true},
+		"Remote": {reason: "Objects would have to observe them.", target: scheduling.Target{Cluster: "east"}, wanted: 1},
+		"None":   {reason: "There are none.", target: local},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := inspected(tc.target, tc.wanted+tc.more, 1, 8, false)
+			for i := range p.Clusters[0].Groups[0].Replicas {
+				p.Clusters[0].Groups[0].Replicas[i].Extra = int32(i) >= tc.wanted
+			}
+			if got := p.ReadsPods(&p.Clusters[0]); got != tc.want {
+				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 // TestPodKeys proves that no two pods have the same key.
 func TestPodKeys(t *testing.T) {
 	p := inspected(scheduling.Target{Cluster: "east"}, 12, 12, 64, false)

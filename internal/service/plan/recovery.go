@@ -163,10 +163,15 @@ func (p *Plan) failed(r *Replica, running *Running) bool {
 	if !due.After(running.Now) {
 		return true
 	}
-	if p.Due.IsZero() || due.Before(p.Due) {
+	p.decideAt(due)
+	return false
+}
+
+// decideAt has the function called again at a time, or before. The zero time is none.
+func (p *Plan) decideAt(due time.Time) {
+	if !due.IsZero() && (p.Due.IsZero() || due.Before(p.Due)) {
 		p.Due = due
 	}
-	return false
 }
 
 // warnOfRecovery warns where the failure of a replica cannot be told from its pods, because not all of

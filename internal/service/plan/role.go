@@ -29,6 +29,8 @@ type Role struct {
 	Port int32
 	// EnginePort that the engine listens on. With a routing sidecar it differs from Port.
 	EnginePort int32
+	// TLS tells that the engine serves HTTPS only.
+	TLS bool
 	// Recovery says what is made anew when a pod fails. RestartGrace is how long a failed replica may
 	// take to serve again before the rest of its group is.
 	Recovery     v1alpha1.RecoveryPolicy
@@ -60,8 +62,10 @@ type Role struct {
 	replicaResources, leaderRequests, workerRequests corev1.ResourceList
 	// line is the command line of the leader's engine. It is nil if the engine is not known.
 	line *engineLine
-	// noMetrics says why the engine serves no metrics. It is empty if it does, or if that is not known.
-	noMetrics string
+	// noMetrics says why the engine serves no metrics, or is empty. surelyNone tells that no flag which is not seen may
+	// change that.
+	noMetrics  string
+	surelyNone bool
 }
 
 // A PodTemplate is a template of the user and the changes that rendering makes to it.

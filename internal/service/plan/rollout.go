@@ -52,11 +52,16 @@ type Running struct {
 	PodGroup func(key.Key) PodGroupView
 	// Admitted tells whether Kueue has admitted the Workload of that key.
 	Admitted func(key.Key) bool
+	// Awaits tells that the Workload of that key can be read, and Kueue has not admitted it.
+	Awaits func(key.Key) bool
 	// Observed tells whether the composed resource of that key exists.
 	Observed func(key.Key) bool
 	// PoolType returns the type of role whose pods the InferencePool of that key selects, and whether it
 	// exists. No type means the pods of all roles.
 	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
+	// ServiceRole returns the only role whose pods the Service of that key selects. It is empty if these are of several roles, or
+	// there is no Service.
+	ServiceRole func(key.Key) string
 	// SidecarAccounts returns the service accounts that the RoleBinding of that key names.
 	SidecarAccounts func(key.Key) []string
 	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
@@ -97,17 +102,21 @@ func (p *Plan) RollOut(running *Running) {
 		starts := released[i] && units[i].startsDecode(running)
 		for _, r := range units[i].replicas {
 			r.BelowPartition = units[i].index < *p.Rollout.Partition
-			waits := starts && r.Role.Type == v1alpha1.ComponentTypePrefiller && running.Replica(r.Key).Serving
+			s := running.Replica(r.Key)
+			waits := starts && r.Role.Type == v1alpha1.ComponentTypePrefiller && s.Exists && !s.Broken
 			r.hold(running, released[i] && !waits && !needed[r.Key])
 		}
 	}
 	p.holdLeaving(running)
 	p.recount(running)
+	p.leaveAbsent(running)
 	p.forgetLeaders()
 	p.keepEndpoints(running)
+	p.keepSelectors(running)
 	p.keepAccounts(running)
 	p.pausePickers(running)
 	p.holdAwake(running)
+	p.pauseScaleIn(running)
 	p.selectPods(running)
 	p.inspect(running)
 	p.remember(running)
@@ -258,6 +267,19 @@ func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key
 	// A PodGroup that exists stays: leaving it out would delete it.
 	if c.addGang(p, &counted, p.gang); counted.PodGroup != nil || !view.Observed {
 		g.PodGroup = counted.PodGroup
+	}
+}
+
+// leaveAbsent finds the replicas without pods, which no budget counts: those that are left out for now, and those that Kueue keeps
+// from starting. One of which that is not known counts, since a budget that is too low protects nobody.
+func (p *Plan) leaveAbsent(running *Running) {
+	deferred := map[key.Key]bool{}
+	for _, d := range append(p.DeferForGang(running.PodGroup, running.Observed), p.DeferForWeights(running.Observed)...) {
+		deferred[d.Key] = true
+	}
+	for c, r := range p.Replicas() {
+		// The pods of a replica that Kueue evicts serve until they have ended.
+		r.Absent = deferred[r.Key] || r.Workload != "" && !r.serving && running.Awaits(c.WorkloadKey(r))
 	}
 }
 

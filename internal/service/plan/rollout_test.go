@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -65,6 +67,63 @@ func TestLeaveFirst(t *testing.T) {
 			got := fmt.Sprintf("released %v weights %d %d", all, p.FleetRoute.Backends[0].Weight, p.FleetRoute.Backends[1].Weight)
 			if p.FleetRoute.Backends[0].Weight == 0 && p.FleetRoute.Backends[0].Named {
 				t.Error("the route names a cluster that gets no requests")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestLeaveAbsent shows which replicas have no pods, so that no budget counts them.
+func TestLeaveAbsent(t *testing.T) {
+	const spec = "roles: [{name: w, componentType: worker, replicas: 2, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"
+	alone := map[string]int32{"w-0": 2}
+	cases := map[string]struct {
+		reason string
+		view   PodGroupView
+		loads  bool
+		// exist are the replicas whose objects exist, awaits those whose Workloads Kueue has not admitted, and serving those that serve.
+		exist, awaits, serving []key.ReplicaID
+		want                   []key.ReplicaID
+	}{
+		"New":        {reason: "The pods of a new service are about to come."},
+		"Gang":       {reason: "The PodGroup does not count the new replica, which is left out until then.", view: PodGroupView{Observed: true, MinTaskMember: alone}, exist: []key.ReplicaID{"w/0"}, want: []key.ReplicaID{"w/1"}},
+		"GangExists": {reason: "What exists is never left out.", view: PodGroupView{Observed: true, MinTaskMember: alone}, exist: []key.ReplicaID{"w/0", "w/1"}},
+		"Weights":    {reason: "New replicas wait for the weights.", loads: true, exist: []key.ReplicaID{"w/0"}, want: []key.ReplicaID{"w/1"}},
+		"Kueue":      {reason: "Kueue has not admitted the second one.", exist: []key.ReplicaID{"w/0", "w/1"}, awaits: []key.ReplicaID{"w/1"}, want: []key.ReplicaID{"w/1"}},
+		"Evicted":    {reason: "Kueue has evicted one whose pods still serve.", exist: []key.ReplicaID{"w/0", "w/1"}, awaits: []key.ReplicaID{"w/1"}, serving: []key.ReplicaID{"w/1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, spec, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &p.Clusters[0]
+			if tc.loads {
+				p.Weights, c.Loading = &Weights{}, &Loading{}
+			}
+			for _, r := range p.Replicas() {
+				r.serving = slices.Contains(tc.serving, r.ID)
+				if len(tc.awaits) > 0 {
+					r.Workload = "leaderworkerset-" + r.Name
+				}
+			}
+			in := func(all []key.ReplicaID, kind string) func(key.Key) bool {
+				return func(k key.Key) bool {
+					return slices.ContainsFunc(all, func(id key.ReplicaID) bool { return k == key.Key{Kind: kind, Name: string(id)} })
+				}
+			}
+			p.leaveAbsent(&Running{
+				PodGroup: func(key.Key) PodGroupView { return tc.view },
+				Observed: in(tc.exist, key.LeaderWorkerSet), Awaits: in(tc.awaits, key.Workload),
+			})
+			var got []key.ReplicaID
+			for _, r := range p.Replicas() {
+				if r.Absent {
+					got = append(got, r.ID)
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

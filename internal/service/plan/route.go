@@ -123,6 +123,9 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	errs := routeLimits(path, spec)
+	if len(errs) == 0 {
+		errs = checkTexts(path, spec)
+	}
 	for i, ref := range spec.ParentRefs {
 		if ref.Name == "" {
 			errs = append(errs, field.Required(path.Child("parentRefs").Index(i).Child("name"), "must be the name of a gateway"))

@@ -267,8 +267,8 @@ func (a *routeAccess) checkHostname(path *field.Path, name string) field.ErrorLi
 const externalDNS = "external-dns.alpha.kubernetes.io/"
 
 // checkGateway refuses a Gateway of the service that the platform team does not allow, or that
-// other tenants' routes could attach to. Certificates in other namespaces need no check: without a
-// ReferenceGrant from their owner the gateway does not use them.
+// other tenants' routes could attach to. Certificates in other namespaces that certificateRefs name need
+// no check: without a ReferenceGrant from their owner the gateway does not use them.
 func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
 	if a.routes.OwnGateways == inputv1alpha1.Deny {
 		return field.ErrorList{field.Forbidden(path, "must be left out: routes.ownGateways of the Composition's input denies a service its own Gateway; name a shared one in httproute.parentRefs")}
@@ -281,6 +281,9 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 		if h := spec.Listeners[i].Hostname; h != nil && *h != "" {
 			errs = append(errs, a.checkHostname(path.Child("listeners").Index(i).Child("hostname"), string(*h))...)
 		}
+		if tls := spec.Listeners[i].TLS; tls != nil {
+			errs = append(errs, a.checkTLSOptions(path.Child("listeners").Index(i).Child("tls", "options"), tls.Options)...)
+		}
 	}
 	for i := range spec.Addresses[:min(len(spec.Addresses), maxAddresses)] {
 		errs = append(errs, a.checkAddress(path.Child("addresses").Index(i).Child("value"), spec.Addresses[i].Value)...)
@@ -292,6 +295,18 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 		return errs
 	}
 	return append(errs, a.checkInfrastructure(path.Child("infrastructure"), spec.Infrastructure)...)
+}
+
+// checkTLSOptions refuses options that are not allowed. Their meaning is the implementation's. With
+// networking.gke.io/pre-shared-certs, a listener has any certificate of the platform.
+func (a *routeAccess) checkTLSOptions(path *field.Path, options map[gateway.AnnotationKey]gateway.AnnotationValue) field.ErrorList {
+	var errs field.ErrorList
+	for _, o := range slices.Sorted(maps.Keys(options)) {
+		if !slices.Contains(a.routes.AllowedTLSOptions, string(o)) {
+			errs = append(errs, field.Forbidden(path.Key(text.Value(string(o))), "must be left out, unless the platform team allows it: with some options, a gateway uses certificates of others, and certificateRefs name your own"+setBy("routes.allowedTLSOptions")))
+		}
+	}
+	return errs
 }
 
 // checkAddress refuses an address that may be others'. Without a value, the implementation assigns one.

@@ -27,7 +27,7 @@ func routed(t *testing.T, route, gateway string, in *inputv1alpha1.Input, placem
 	spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: placement}
 	inputv1alpha1.Default(in)
 	serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
-	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &w))
+	r, _, errs := planRouter(0, role, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &w), false)
 	var messages strings.Builder
 	for _, e := range errs {
 		messages.WriteString(e.Error() + "\n")
@@ -180,6 +180,11 @@ func TestHostnames(t *testing.T) {
 	}
 }
 
+// listensHTTPS is a Gateway with TLS, and options of it.
+func listensHTTPS(options string) string {
+	return strings.Replace(listensHTTP, `"protocol":"HTTP"`, `"protocol":"HTTPS","tls":{"certificateRefs":[{"name":"own"}],"options":`+options+`}`, 1)
+}
+
 // TestOwnGateways proves what a Gateway of one's own may be.
 func TestOwnGateways(t *testing.T) {
 	with := func(infrastructure string) string {
@@ -205,6 +210,12 @@ func TestOwnGateways(t *testing.T) {
 		"Annotations": {
 			reason:  "Kueue reads annotations, too.",
 			gateway: with(`{"annotations":{"kueue.x-k8s.io/pod-group-total-count":"2"}}`), errs: []string{"gateway.infrastructure.annotations[kueue.x-k8s.io/pod-group-total-count]"},
+		},
+		"TLSOptions": {
+			reason:  "GKE would use a certificate of the platform.",
+			gateway: listensHTTPS(`{"networking.gke.io/pre-shared-certs":"platform","gateway.istio.io/tls-terminate-mode":"MUTUAL"}`),
+			routes:  inputv1alpha1.Routes{AllowedTLSOptions: []string{"gateway.istio.io/tls-terminate-mode"}},
+			errs:    []string{"gateway.listeners[0].tls.options[networking.gke.io/pre-shared-certs]"},
 		},
 		"OtherLabels": {reason: "All others are the tenant's.", gateway: with(`{"labels":{"app":"chat","team":"b"},"annotations":{"external-dns.alpha.kubernetes.io/hostname":"b.example.com"}}`)},
 		"NoScope":     {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1)},
@@ -426,7 +437,7 @@ func TestOwnGatewayBesideFleetRoute(t *testing.T) {
 			spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}, Placement: tc.placement}
 			service := naming.Identity{Name: "svc", Namespace: "team"}
 			serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
-			_, got, errs := planRouter(0, role, spec, in, serving, newRouteAccess(service, spec, in, newTenantPolicy(service, in), &scheduling.Snapshot{}))
+			_, got, errs := planRouter(0, role, spec, in, serving, newRouteAccess(service, spec, in, newTenantPolicy(service, in), &scheduling.Snapshot{}), false)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || len(errs) > 0 {
 				t.Errorf("%s\nerrors %v, warnings -want, +got:\n%s", tc.reason, errs, diff)
 			}

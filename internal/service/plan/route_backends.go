@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -63,6 +64,9 @@ func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRoute
 		if f.RequestHeaderModifier != nil {
 			errs = append(errs, checkHeaders(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
 		}
+		if f.ExtensionRef != nil {
+			errs = append(errs, a.checkObjectName(at.Child("extensionRef", "name"), string(f.ExtensionRef.Name))...)
+		}
 		if f.RequestMirror != nil {
 			errs = append(errs, a.checkBackend(at.Child("requestMirror", "backendRef"), &f.RequestMirror.BackendRef, false)...)
 		}
@@ -118,6 +122,9 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 	if strings.EqualFold(kind, KindHostname) && strings.EqualFold(string(ptr.Deref(ref.Group, "")), GroupIstio) && !slices.Contains(a.routes.AllowedBackendNamespaces, anyName) {
 		return field.ErrorList{field.Invalid(path.Child("kind"), kind, `must be an object in the service's own namespace: a Hostname may be in any; the platform team can allow "*" in routes.allowedBackendNamespaces of the Composition's input`)}
 	}
+	if errs := a.checkObjectName(path.Child("name"), name); len(errs) > 0 {
+		return errs
+	}
 	for _, n := range a.referenced(namespace) {
 		c := ClusterPlan{Base: baseName(a.service, scheduling.Target{Namespace: n}), Target: scheduling.Target{Namespace: n}}
 		ownPool := ofRule && slices.Contains(a.namespaces, n) && NamesPool(a.service, &c, name, namespace, kind)
@@ -134,6 +141,17 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 		}
 	}
 	return nil
+}
+
+// checkObjectName refuses names that no object has. With an '@' in the name of a TraefikService or of a Middleware,
+// Traefik takes it from its whole configuration (pkg/provider/kubernetes/gateway/httproute.go,
+// loadHTTPBackendRef).
+func (a *routeAccess) checkObjectName(path *field.Path, name string) field.ErrorList {
+	// route.go refuses an empty name.
+	if name == "" || slices.Contains(a.routes.AllowedBackendNamespaces, anyName) || len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(name), `must be the name of an object: lower case letters, digits, '-' and '.'. Some gateways look for other names among the services of all tenants; the platform team can allow "*" in routes.allowedBackendNamespaces of the Composition's input`)}
 }
 
 // NamesPool tells whether a backend of a rule means the service's pool in a cluster. It must have

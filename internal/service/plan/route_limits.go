@@ -13,6 +13,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -114,7 +115,7 @@ func backendPort(path *field.Path, b *gateway.BackendObjectReference) field.Erro
 	if b.Port != nil {
 		return check.Port(path.Child("port"), *b.Port)
 	}
-	if ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), poolSuffix) {
+	if ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), naming.PoolSuffix) {
 		return field.ErrorList{field.Required(path.Child("port"), "must be the port of the Service")}
 	}
 	return nil
@@ -145,10 +146,12 @@ func matchLimits(path *field.Path, m *gateway.HTTPRouteMatch) field.ErrorList {
 	at := path.Child("path")
 	errs = append(errs, check.OneOf(at.Child("type"), ptr.Deref(m.Path.Type, ""), gateway.PathMatchExact, gateway.PathMatchPathPrefix, gateway.PathMatchRegularExpression)...)
 	if m.Path.Value != nil && ptr.Deref(m.Path.Type, "") != gateway.PathMatchRegularExpression && !plainPath(*m.Path.Value) {
-		errs = append(errs, field.Invalid(at.Child("value"), text.Value(*m.Path.Value), "must start with '/', be in the characters of a URL, and have no empty part, no '.' and no '..' between slashes, and no '#' or '%2f'"))
+		errs = append(errs, field.Invalid(at.Child("value"), text.Value(*m.Path.Value), messagePlainPath))
 	}
 	return errs
 }
+
+const messagePlainPath = "must start with '/', be in the characters of a URL, and have no empty part, no '.' and no '..' between slashes, and no '#' or '%2f'"
 
 // plainPath tells whether a path is valid without normalization.
 func plainPath(p string) bool {

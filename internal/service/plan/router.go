@@ -33,7 +33,7 @@ func disaggregates(router *v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec) b
 
 // planRouter plans the router of a service. serving has the roles that were planned. access says
 // which gateways, host names and backends the route may use.
-func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, serving []*Role, access *routeAccess) (*Router, []Warning, field.ErrorList) {
+func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, serving []*Role, access *routeAccess, knowsModels bool) (*Router, []Warning, field.ErrorList) {
 	picker := ptr.Deref(role.EndpointPicker, v1alpha1.EndpointPicker{})
 	path := rolePath(i)
 	r := &Router{
@@ -46,7 +46,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 		Models:          planModels(role.ServedModels),
 		Tracing:         pickerTracing(in.Monitoring.Tracing, role.Name),
 	}
-	warnings, errs := r.planConfig(path, role, spec, in)
+	warnings, errs := r.planConfig(path, role, spec, in, knowsModels)
 	w, more := r.planPool(path, serving)
 	warnings, errs = append(warnings, w...), append(errs, more...)
 	r.Names = modelNames(r.behindPool(serving))
@@ -62,7 +62,7 @@ func planRouter(i int, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, 
 
 // planConfig decides the configuration of the endpoint picker, its dialect, and the image for
 // that dialect.
-func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input) ([]Warning, field.ErrorList) {
+func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, knowsModels bool) ([]Warning, field.ErrorList) {
 	r.Strategy = role.Strategy
 	if r.Strategy == "" {
 		r.Strategy = v1alpha1.StrategyPrefixCache
@@ -74,7 +74,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	errs := r.refusePinned(path, role, pinned)
 	r.Dialect = pinned
 	if pinned == "" {
-		r.Dialect = r.wantedDialect()
+		r.Dialect = r.wantedDialect(knowsModels && role.EndpointPickerConfig == "")
 	}
 	var warnings []Warning
 	if role.EndpointPickerConfig != "" {
@@ -83,6 +83,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 		warnings, errs = slices.Concat(w, warnOfStrategy(path, &role, spec)), append(errs, more...)
 	}
 	r.Image = image(in, r.Dialect)
+	r.EndsAtOnce = r.Replicas > 1 && r.Dialect == inputv1alpha1.DialectLLMD && isLatest(in, r.Image)
 	if role.EndpointPickerConfig != "" || len(errs) > 0 {
 		return warnings, errs
 	}
@@ -92,12 +93,13 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
 		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL, queueBytes(r.Pod.Resources))
 	}
-	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && screens(in, r.Image)
+	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && isLatest(in, r.Image)
 	return r.warnOfVersions(path, in), nil
 }
 
-// screens tells whether the endpoint picker of an image can keep a request to one revision.
-func screens(in *inputv1alpha1.Input, image string) bool {
+// isLatest tells whether the endpoint picker of an image can keep a request to one revision, and knows the flag --drain-timeout: it is
+// of v0.10.0 or later, by its tag or by what the platform team says of the image.
+func isLatest(in *inputv1alpha1.Input, image string) bool {
 	switch in.EndpointPicker.RevisionScreening {
 	case inputv1alpha1.RevisionScreeningEnabled:
 		return true
@@ -105,12 +107,13 @@ func screens(in *inputv1alpha1.Input, image string) bool {
 		return false
 	case inputv1alpha1.RevisionScreeningAuto:
 	}
-	return epp.Screens(image)
+	return epp.IsLatest(image)
 }
 
-// wantedDialect is the dialect with the features that the service uses.
-func (r *Router) wantedDialect() inputv1alpha1.Dialect {
-	if r.Strategy == v1alpha1.StrategyPDDisaggregation || r.Disaggregated || len(r.Models) > 0 {
+// wantedDialect is the dialect with the features that the service uses. One that knows the names of models goes on: the
+// InferenceModels of others may name the service, and it does not read them.
+func (r *Router) wantedDialect(knowsModels bool) inputv1alpha1.Dialect {
+	if r.Strategy == v1alpha1.StrategyPDDisaggregation || r.Disaggregated || len(r.Models) > 0 || knowsModels {
 		return inputv1alpha1.DialectLLMD
 	}
 	return inputv1alpha1.DialectGAIE

@@ -62,3 +62,35 @@ func TestPlanRouterScreens(t *testing.T) {
 		})
 	}
 }
+
+// TestPlanRouterEndsAtOnce proves which endpoint pickers are told to end as soon as they have answered.
+func TestPlanRouterEndsAtOnce(t *testing.T) {
+	const prefill, decode, worker = v1alpha1.ComponentTypePrefiller, v1alpha1.ComponentTypeDecoder, v1alpha1.ComponentTypeWorker
+	cases := map[string]struct {
+		reason   string
+		replicas int32
+		types    []v1alpha1.ComponentType
+		image    string
+		says     inputv1alpha1.RevisionScreening
+		want     bool
+	}{
+		"Several": {"The next ones wait for them.", 2, []v1alpha1.ComponentType{prefill, decode}, "", "", true},
+		"Single":  {"The next one is ready before it ends.", 1, []v1alpha1.ComponentType{prefill, decode}, "", "", false},
+		"Older":   {"It would not start with the flag.", 2, []v1alpha1.ComponentType{prefill, decode}, "picker:v0.9.0", "", false},
+		"GAIE":    {"It has no such flag.", 2, []v1alpha1.ComponentType{worker}, "", "", false},
+		"Own":     {"Its tag says nothing of the release that it is made from.", 2, []v1alpha1.ComponentType{prefill, decode}, "own/picker:v1.4.0", inputv1alpha1.RevisionScreeningDisabled, false},
+		"Digest":  {"The platform team says that it is of that release.", 2, []v1alpha1.ComponentType{prefill, decode}, "own/picker@sha256:0123", inputv1alpha1.RevisionScreeningEnabled, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := &inputv1alpha1.Input{EndpointPicker: inputv1alpha1.EndpointPickerSettings{Images: inputv1alpha1.DialectImages{LLMD: tc.image}, RevisionScreening: tc.says}}
+			r, _, errs := behind(v1alpha1.Role{Replicas: &tc.replicas}, in, tc.types...)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if r.EndsAtOnce != tc.want {
+				t.Errorf("%s It ends at once: %t", tc.reason, r.EndsAtOnce)
+			}
+		})
+	}
+}

@@ -36,7 +36,7 @@ func behind(router v1alpha1.Role, in *inputv1alpha1.Input, types ...v1alpha1.Com
 		serving = append(serving, &Role{Name: name, Type: t, Port: defaultPort, path: rolePath(i + 1)})
 	}
 	inputv1alpha1.Default(in)
-	return planRouter(0, router, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &scheduling.Snapshot{}))
+	return planRouter(0, router, spec, in, serving, newRouteAccess(naming.Identity{Name: "svc", Namespace: "team"}, spec, in, newTenantPolicy(naming.Identity{Name: "svc", Namespace: "team"}, in), &scheduling.Snapshot{}), false)
 }
 
 func TestPlanRouterConfig(t *testing.T) {
@@ -279,7 +279,7 @@ func TestPlanRouterPool(t *testing.T) {
 			}
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
-			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(naming.Identity{}, spec, in, newTenantPolicy(naming.Identity{}, in), &scheduling.Snapshot{}))
+			r, warnings, errs := planRouter(0, router, spec, in, tc.roles, newRouteAccess(naming.Identity{}, spec, in, newTenantPolicy(naming.Identity{}, in), &scheduling.Snapshot{}), false)
 			if diff := cmp.Diff(tc.errs, paths(errs), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%v", tc.reason, diff, errs)
 			}

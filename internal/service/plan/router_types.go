@@ -41,6 +41,9 @@ type Router struct {
 	Queues   bool
 	// Tracing has the variables with which the endpoint picker sends traces. Nil sends none.
 	Tracing []corev1.EnvVar
+	// EndsAtOnce tells that an endpoint picker that is deleted only finishes what it has begun. Of several, the next ones start once
+	// all are gone.
+	EndsAtOnce bool
 	// Replicas of the endpoint picker.
 	Replicas int32
 	// FailureMode of the pool.

@@ -54,7 +54,7 @@ const (
 // takes what is not known for 0: a role without a number keeps what runs.
 //
 // The service has to write a number at first, because an object without one has no scale. Server-side
-// apply removes what its only owner leaves out, so the number is written again as long as it is the one of
+// apply removes what its only owner leaves out. So the number is written again as long as it is the one of
 // the note, and only onto the version that it was read with. Whoever writes another number becomes its only
 // owner. From then on the service writes neither, so it never takes back a number that somebody else has set.
 func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView) map[string]*Scale {

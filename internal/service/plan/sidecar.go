@@ -246,6 +246,27 @@ func (p *Plan) warnOfSidecarConnectors() {
 	}
 }
 
+// warnOfTLS warns of engines with TLS that are sent plain HTTP. Routing sidecars speak it to engines without the flag --enable-tls
+// (pkg/sidecar/proxy/options.go of llm-d-router v0.10.0). Gateways speak it to the pods of an InferencePool.
+func (p *Plan) warnOfTLS() {
+	warn := func(r *Role, who string) {
+		p.Warnings = append(p.Warnings, Warning{
+			Path:    r.path.String(),
+			Message: who + " plain HTTP to this engine, which serves TLS, so requests fail: leave --ssl-certfile out",
+		})
+	}
+	sidecars := slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Sidecar != nil })
+	for _, r := range p.Roles {
+		switch {
+		case !r.TLS:
+		case r.Sidecar != nil || sidecars && r.Type == v1alpha1.ComponentTypePrefiller:
+			warn(r, "the routing sidecars of decode send")
+		case p.Router != nil && slices.Contains(p.Router.behindPool(p.Roles), r):
+			warn(r, "gateways send")
+		}
+	}
+}
+
 // doubtConnector says what is wrong with the protocol of the role's routing sidecar, and what helps.
 func (r *Role) doubtConnector() string {
 	const fields = "endpointPicker.kvConnector of the router"

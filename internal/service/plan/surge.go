@@ -63,14 +63,14 @@ func (p *Plan) wanted(cluster string) *ClusterPlan {
 
 // requestExtra returns what extra units of a cluster request. A part of a unit is of no use.
 func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods []map[string]int64) []reservation.ReplicaGroup {
-	type unit struct {
+	type id struct {
 		kind  string
 		index int32
 	}
 	var all []reservation.ReplicaGroup
-	at := map[unit]int{}
+	at := map[id]int{}
 	for _, r := range p.extraReplicas(c, units) {
-		of, name := unit{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
+		of, name := id{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
 		if p.Service.Grouped && r.Group >= p.groups {
 			of.kind, name = "", key.GroupOf(r.Group)
 		}

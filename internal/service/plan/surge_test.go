@@ -97,7 +97,7 @@ func TestExtraInFleet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot := schedulingtest.Snapshot()
 			placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
-			running := &Running{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }, SidecarAccounts: func(key.Key) []string { return nil }}
+			running := &Running{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }, ServiceRole: func(key.Key) string { return "" }, SidecarAccounts: func(key.Key) []string { return nil }}
 			running.Leader = func(*Replica) (Leader, bool) { return Leader{}, false }
 			running.Recovery = func(key.Key) Recovery { return Recovery{} }
 			running.Admitted, running.Observed = func(key.Key) bool { return false }, func(key.Key) bool { return false }

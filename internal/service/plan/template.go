@@ -183,10 +183,13 @@ func (t *PodTemplate) wordPath(at *field.Path, i int) *field.Path {
 
 // mentions tells whether the engine's command or environment may contain a text. Some images take
 // arguments from the environment, and the values of envFrom are unknown.
-func (t *PodTemplate) mentions(text string) bool {
+func (t *PodTemplate) mentions(text string) bool { return t.says(text) || len(t.engine().EnvFrom) > 0 }
+
+// says tells whether the engine's command or environment contains a text, as far as their values are known.
+func (t *PodTemplate) says(text string) bool {
 	c := t.engine()
 	contains := func(s string) bool { return strings.Contains(s, text) }
-	return slices.ContainsFunc(c.Command, contains) || slices.ContainsFunc(c.Args, contains) || len(c.EnvFrom) > 0 ||
+	return slices.ContainsFunc(c.Command, contains) || slices.ContainsFunc(c.Args, contains) ||
 		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return contains(e.Value) })
 }
 

@@ -67,7 +67,7 @@ func (r *Running) of(replica *Replica) rollout.State {
 }
 
 // mayServeOf tells whether a replica serves, or is not known not to.
-func mayServeOf(r *Replica, s rollout.State) bool { return s.Exists && !s.Broken && !r.Partial }
+func mayServeOf(r *Replica, s rollout.State) bool { return s.MayServe() && !r.Partial }
 
 // types of roles.
 type types map[v1alpha1.ComponentType]bool
@@ -90,14 +90,19 @@ func (v Versions) Add(t v1alpha1.ComponentType, revision string) {
 	v[revision][t] = true
 }
 
-// answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
-func (u *unit) answers(serving Versions) bool {
-	for version, t := range serving {
-		if u.needsNoMore(version, t) {
+// some tells whether the types of a version are as asked.
+func (v Versions) some(are func(version string, t types) bool) bool {
+	for version, t := range v {
+		if are(version, t) {
 			return true
 		}
 	}
 	return false
+}
+
+// answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
+func (u *unit) answers(serving Versions) bool {
+	return serving.some(u.needsNoMore)
 }
 
 // needsNoMore tells whether a unit answers requests with replicas of these types, which run a version. In a pair that is
@@ -128,24 +133,18 @@ func answersAlone(revision string) bool {
 
 // Any tells whether they answer requests by themselves. Prefill may, if no decode is there.
 func (v Versions) Any() bool {
-	for version, t := range v {
-		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version) {
-			return true
-		}
-	}
-	return false
+	return v.some(func(version string, t types) bool {
+		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version)
+	})
 }
 
 // Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells
 // that it wants prefill and decode of each version.
 func (v Versions) Picked(needsBoth bool) bool {
-	for version, t := range v {
+	return v.some(func(version string, t types) bool {
 		alone := !needsBoth && answersAlone(version)
-		if t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || alone) {
-			return true
-		}
-	}
-	return false
+		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || alone)
+	})
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +50,13 @@ func (r *Role) staysAwake() bool {
 	return r.scaling.Target == nil || r.scaling.Min() > 0
 }
 
+// runsFromZero tells whether scaling may start a role that runs no replicas.
+func (p *Plan) runsFromZero() bool {
+	return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.scaling != nil && r.scaling.Min() == 0 })
+}
+
 // holdAwake keeps a replica of a role that may stop from now on, until requests can wait for it. KEDA stops a role that
-// nobody uses as soon as its minimum is 0, and the former endpoint picker would refuse what comes next, and show no queue
+// nobody uses as soon as its minimum is 0. The former endpoint picker would refuse what comes next, and show no queue
 // that starts the role again. Once it may stop so, a later change of the endpoint picker starts nothing. A role that other
 // triggers have stopped so far is held, too: no endpoint picker had to let requests wait for it.
 func (p *Plan) holdAwake(running *Running) {
@@ -121,7 +127,7 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 	if to := p.spec.Placement; to != nil && to.Policy == v1alpha1.PlacementSpread {
 		refuse("with the policy Spread: a request waits in the endpoint picker of one cluster, and the first replica may start in another. Use the policy Failover")
 	}
-	if r.noMetrics != "" {
+	if r.noMetrics != "" && r.surelyNone {
 		refuse("and an engine whose metrics the endpoint picker cannot read, so that requests wait for ever: " + r.noMetrics)
 	}
 	for _, other := range p.Router.behindPool(p.Roles) {
@@ -155,22 +161,26 @@ const never = "1000000000"
 //   - the tokens of the last minutes. Short requests come and go between two readings of the others;
 //   - the engines that are up for a few minutes only. KEDA counts the cooldown from when a trigger was active
 //     and no other one failed, and the target fails while an engine loads its model (scale_scaledobjects.go). So
-//     it would stop an engine that has just started.
+//     it would stop an engine that has just started. A target of tokens fails for longer (rateOf).
 //
 // Without pods there are no metrics of engines, and before the first request there is none of the queue. Both
 // count as 0. If Prometheus has lost the engines, the target has no result. If it does not read the endpoint
 // picker, or cannot, this trigger has none. KEDA then stops nothing. Values count for as long as Prometheus has
 // them, not only while they are fresh: they are gone no sooner than those of the target, and what has left keeps
 // the role awake for some minutes at most.
-func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input) {
-	router, minutes := p.seriesOf(p.Router.Name), recently(in)
+func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input, target string) {
+	router, minutes := p.seriesOf(p.Router.Name), recently(in, 0)
+	young := minutes
+	if target == "tokensPerSecond" {
+		young = recently(in, covered)
+	}
 	terms := []string{"(sum(" + epp.QueueSize(p.Router.Dialect) + router + ") or 0 * sum(up" + router + " == 1))"}
 	for _, r := range p.Router.behindPool(p.Roles) {
 		of := p.seriesOf(r.Name)
 		running, generated := runningMetric[r.engine]+of, tokensMetric[r.engine]+of
 		for _, term := range []string{
 			"sum(" + series(of, waitingMetrics[r.engine]...) + ")", "sum(" + running + ")",
-			sumOfRates(generated, "["+minutes+"]"), youngerThan(minutes, running),
+			sumOfRates(generated, "["+minutes+"]"), youngerThan(young, running),
 		} {
 			terms = append(terms, "("+term+" or vector(0))")
 		}
@@ -193,14 +203,14 @@ func CountsRequests(t v1alpha1.ScalingTrigger) bool {
 }
 
 // recently is the time in which Prometheus has read a metric twice, and KEDA has at least once. By default KEDA does so
-// every 30 seconds, and Prometheus every minute.
-func recently(in *inputv1alpha1.Input) string {
+// every 30 seconds, and Prometheus every minute. More is added to it.
+func recently(in *inputv1alpha1.Input, more time.Duration) string {
 	seconds := max(60, ptr.Deref(in.Scaling.PollingSeconds, 0))
 	if m := in.Monitoring.PodMonitors; m != nil {
 		interval, _ := time.ParseDuration(m.Interval) // Validation refuses what is none.
 		seconds = max(seconds, int32(interval.Seconds()))
 	}
-	return fmt.Sprintf("%ds", 2*seconds)
+	return fmt.Sprintf("%ds", 2*seconds+int32(more.Seconds()))
 }
 
 // youngerThan counts the series that were not there some time ago.

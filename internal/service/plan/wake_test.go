@@ -97,7 +97,7 @@ func TestWake(t *testing.T) {
 			want := []v1alpha1.ScalingTrigger{
 				{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "3", "activationThreshold": "1000000000",
-					"query": fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]"),
+					"query": fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]", readPicker),
 				}},
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
@@ -155,6 +155,20 @@ func TestWakeTogether(t *testing.T) {
 	}
 }
 
+// TestWakeTokens proves that a role runs until its target has a result, which takes longer for tokens.
+func TestWakeTokens(t *testing.T) {
+	const young = ` unless vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"} offset `
+	for target, want := range map[string]string{"waitingRequests": "120s", "tokensPerSecond": "420s"} {
+		p, err := build(t, `{roles: [{name: router, componentType: router}, {name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {`+target+`: 3}}, template: `+vllmPod+`}]}`, `{`+prometheus+`}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if query := p.Roles[0].Autoscaler.Triggers[1].Metadata["query"]; !strings.Contains(query, young+want+")") {
+			t.Errorf("%s: an engine has not started for %s: %s", target, want, query)
+		}
+	}
+}
+
 // TestSeldomRead warns of a target whose metrics are read so seldom that its query may have no result.
 func TestSeldomRead(t *testing.T) {
 	const worker = `{name: w, componentType: worker, scaling: {maxReplicas: 4, target: {tokensPerSecond: 3}}, template: ` + vllmPod + `}`
@@ -184,7 +198,7 @@ func TestRecently(t *testing.T) {
 			Monitoring: inputv1alpha1.MonitoringSettings{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "2m"}},
 		}, want: "240s"},
 	} {
-		if got := recently(&c.in); got != c.want {
+		if got := recently(&c.in, 0); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -37,7 +37,7 @@ func TestLoader(t *testing.T) {
 			reason: "The token is a reference.", spec: cachedModel(`uri: "hf://Qwen/Qwen3-8B", revision: main, tokenSecretRef: {name: hf}, cache: {size: 40Gi}`),
 			want: want{
 				Image: "vllm/vllm-openai:v0.27.1", Script: `hf download "$2" --local-dir "$1" --revision "$3"`,
-				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
+				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "PYTHONNOUSERSITE=1", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
 				Secrets: []string{"hf"}, User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},
@@ -46,7 +46,7 @@ func TestLoader(t *testing.T) {
 			want: want{
 				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --no-progress --only-show-errors --delete`,
 				Args:    []string{"load", "/mnt/models/8b-7b747a4b05c1", "s3://models/qwen/8b"},
-				Env:     []string{"HOME=/tmp", "AWS_ACCESS_KEY_ID from s3/AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY from s3/AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN from s3/AWS_SESSION_TOKEN", "AWS_EC2_METADATA_DISABLED=true"},
+				Env:     []string{"HOME=/tmp", "PYTHONNOUSERSITE=1", "AWS_ACCESS_KEY_ID from s3/AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY from s3/AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN from s3/AWS_SESSION_TOKEN", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_EC2_METADATA_DISABLED=true"},
 				Secrets: []string{"s3", "s3"}, User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},
@@ -54,7 +54,7 @@ func TestLoader(t *testing.T) {
 			reason: "Without credentials it has none of the node, and it deletes nothing in a claim of others.", spec: cachedModel(`uri: "s3://models", cache: {claimName: weights}`),
 			want: want{
 				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --no-progress --only-show-errors --no-sign-request`,
-				Args: []string{"load", "/mnt/models/models-f0252ddd88b6", "s3://models"}, Env: []string{"HOME=/tmp", "AWS_EC2_METADATA_DISABLED=true"},
+				Args: []string{"load", "/mnt/models/models-f0252ddd88b6", "s3://models"}, Env: []string{"HOME=/tmp", "PYTHONNOUSERSITE=1", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_EC2_METADATA_DISABLED=true"},
 				User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},
@@ -63,7 +63,16 @@ func TestLoader(t *testing.T) {
 			input: `modelLoader: {hubImage: mirror/hf, runAsUser: 7, imagePullSecrets: [{name: pull}], env: [{name: HF_ENDPOINT, value: "https://hub"}, {name: HOME, value: /root}]}`,
 			want: want{
 				Image: "mirror/hf", Script: `hf download "$2" --local-dir "$1"`, Args: []string{"load", "/mnt/models/b-15249ce5c3c6", "a/b"},
-				Env: []string{"HF_ENDPOINT=https://hub", "HOME=/tmp", "HF_HOME=/tmp/huggingface"}, Secrets: []string{"pull"}, User: 7, Group: 7, VolumeGroup: 7,
+				Env: []string{"HF_ENDPOINT=https://hub", "HOME=/tmp", "PYTHONNOUSERSITE=1", "HF_HOME=/tmp/huggingface"}, Secrets: []string{"pull"}, User: 7, Group: 7, VolumeGroup: 7,
+			},
+		},
+		"Configured": {
+			reason: "The platform team may have a configuration of aws in an image of its own.", spec: cachedModel(`uri: "s3://models", cache: {size: 1Gi}`),
+			input: `modelLoader: {env: [{name: AWS_CONFIG_FILE, value: /etc/aws/config}]}`,
+			want: want{
+				Image: "public.ecr.aws/aws-cli/aws-cli:2.31.0", Script: `aws s3 sync "$2" "$1" --no-progress --only-show-errors --delete --no-sign-request`,
+				Args: []string{"load", "/mnt/models/models-f0252ddd88b6", "s3://models"}, Env: []string{"AWS_CONFIG_FILE=/etc/aws/config", "HOME=/tmp", "PYTHONNOUSERSITE=1", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_EC2_METADATA_DISABLED=true"},
+				User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},
 		"Engines": {
@@ -80,7 +89,7 @@ roles:
 `,
 			want: want{
 				Image: "vllm/vllm-openai:v0.27.1", Script: `hf download "$2" --local-dir "$1" --revision "$3"`,
-				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
+				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "PYTHONNOUSERSITE=1", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
 				Secrets: []string{"hf"}, User: 2000, Group: 2000, VolumeGroup: 3000, NodeSelector: map[string]string{"gpu": "h100"}, Tolerations: []string{"team", "nvidia.com/gpu"},
 			},
 		},
@@ -90,7 +99,7 @@ roles: [{name: w, componentType: worker, template: {spec: {securityContext: {run
 `,
 			want: want{
 				Image: "vllm/vllm-openai:v0.27.1", Script: `hf download "$2" --local-dir "$1" --revision "$3"`,
-				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
+				Args: []string{"load", "/mnt/models/qwen3-8b-333aff3ef395", "Qwen/Qwen3-8B", "main"}, Env: []string{"HOME=/tmp", "PYTHONNOUSERSITE=1", "HF_HOME=/tmp/huggingface", "HF_TOKEN from hf/token"},
 				Secrets: []string{"hf"}, User: 1000, Group: 1000, VolumeGroup: 1000,
 			},
 		},

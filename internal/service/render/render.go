@@ -6,8 +6,8 @@ annotations, and wraps those that belong to other clusters.
 package render
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -64,191 +64,122 @@ func (r *Renderer) Example(role *plan.Role) (kube.Object, error) {
 	o, err := r.workloads.LeaderWorkerSet(cluster, &plan.Replica{
 		Role: role, Name: cluster.Base + "-" + name, Task: name, PodGroup: cluster.Base, Index: role.Most(), Nodes: role.Nodes,
 	})
-	if err != nil {
-		return kube.Object{}, err
+	return decorated(p, o), err
+}
+
+// A rendering collects objects.
+type rendering struct {
+	objects []kube.Object
+	// err has all errors. With one, the objects do not count.
+	err error
+}
+
+func (r *rendering) add(o kube.Object, err error) { r.addAll([]kube.Object{o}, err) }
+
+func (r *rendering) addAll(objects []kube.Object, err error) {
+	if r.err = errors.Join(r.err, err); err == nil {
+		r.objects = append(r.objects, objects...)
 	}
+}
+
+// decorated returns an object with the platform team's labels and annotations.
+func decorated(p *plan.Plan, o kube.Object) kube.Object {
 	o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
-	return o, nil
+	return o
 }
 
 // Render returns all objects of the plan.
 func (r *Renderer) Render() ([]kube.Object, error) {
-	p := r.plan
-	all, err := fleet.Render(p)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := scaling.Render(p)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, targets...)
-	for i := range all {
-		all[i].Resource = composite.Decorate(all[i].Resource, p.Labels, p.Annotations)
-	}
+	p, all := r.plan, &rendering{}
+	all.addAll(fleet.Render(p))
+	all.addAll(scaling.Render(p))
 	for i := range p.Clusters {
 		cluster := &p.Clusters[i]
 		if cluster.NotStarted {
 			continue
 		}
-		objects, err := r.renderCluster(cluster)
-		if err != nil {
-			return nil, err
+		in := r.renderCluster(cluster)
+		if cluster.Target.Remote() {
+			in = wrapped(p, cluster, in)
 		}
-		for _, o := range objects {
-			o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
-			if cluster.Target.Remote() {
-				if o, err = remote.Wrap(o, p.Service, cluster.Target, cluster.Abandoned); err != nil {
-					return nil, err
-				}
-				o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
-			}
-			all = append(all, o)
-		}
-		observed, err := renderObserved(p, cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, observed...)
+		all.addAll(in.objects, in.err)
+		renderObserved(all, p, cluster)
 	}
-	return all, nil
+	for i, o := range all.objects {
+		all.objects[i] = decorated(p, o)
+	}
+	return all.objects, all.err
+}
+
+// wrapped returns the objects of another cluster as Objects.
+func wrapped(p *plan.Plan, cluster *plan.ClusterPlan, in *rendering) *rendering {
+	all := &rendering{err: in.err}
+	for _, o := range in.objects {
+		all.add(remote.Wrap(decorated(p, o), p.Service, cluster.Target, cluster.Abandoned))
+	}
+	return all
 }
 
 // renderObserved renders the Objects that only observe what others make for the replicas in another
 // cluster: how Kueue admits them, pods that may have failed, pods that load weights, and the claim for weights
 // that the service names.
-func renderObserved(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
-	var all []kube.Object
-	add := func(o kube.Object, err error) error {
-		if err == nil {
-			o.Resource = composite.Decorate(o.Resource, p.Labels, p.Annotations)
-			all = append(all, o)
-		}
-		return err
-	}
+func renderObserved(all *rendering, p *plan.Plan, cluster *plan.ClusterPlan) {
 	if cluster.Target.Remote() && p.ReadsClaim(cluster) {
-		if err := add(remote.WrapClaim(p.NamedClaimKey(cluster), p.Weights.ClaimName, p.Service, cluster.Target)); err != nil {
-			return nil, err
+		all.add(remote.WrapClaim(p.NamedClaimKey(cluster), p.Weights.ClaimName, p.Service, cluster.Target))
+	}
+	if l := cluster.Loading; l != nil && l.FindsPods {
+		jobs := []remote.JobPods{{Job: l.JobName, Failed: l.FailedPods}}
+		all.add(remote.LoaderPods(p.LoaderPodsKey(cluster), p.Weights.LoaderName, jobs, p.Service, cluster.Target))
+		for _, pod := range l.PodNames {
+			all.add(remote.WrapPod(key.LoaderPod(cluster.Target.Cluster, pod), pod, p.Service, cluster.Target))
 		}
 	}
-	if err := renderLoaderPods(p, cluster, add); err != nil {
-		return nil, err
-	}
-	if err := renderObservedReplicas(p, cluster, add); err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// renderLoaderPods adds what finds and observes the pods of the loading Job.
-func renderLoaderPods(p *plan.Plan, cluster *plan.ClusterPlan, add func(kube.Object, error) error) error {
-	l := cluster.Loading
-	if l == nil || !l.FindsPods {
-		return nil
-	}
-	jobs := []remote.JobPods{{Job: l.JobName, Failed: l.FailedPods}}
-	if err := add(remote.LoaderPods(p.LoaderPodsKey(cluster), p.Weights.LoaderName, jobs, p.Service, cluster.Target)); err != nil {
-		return err
-	}
-	for _, pod := range l.PodNames {
-		if err := add(remote.WrapPod(key.LoaderPod(cluster.Target.Cluster, pod), pod, p.Service, cluster.Target)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// renderObservedReplicas adds the Objects that observe how Kueue admits replicas, and pods that may have failed.
-func renderObservedReplicas(p *plan.Plan, cluster *plan.ClusterPlan, add func(kube.Object, error) error) error {
 	for r := range cluster.Replicas() {
 		if r.Workload != "" {
-			if err := add(remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target)); err != nil {
-				return err
-			}
+			all.add(remote.WrapWorkload(cluster.WorkloadKey(r), r.Name, r.Workload, p.Service, cluster.Target))
 		}
 		if !cluster.Target.Remote() {
 			continue
 		}
 		for i := range r.PodsRead {
-			if err := add(remote.WrapPod(cluster.PodKey(r, i), r.PodName(i), p.Service, cluster.Target)); err != nil {
-				return err
-			}
+			all.add(remote.WrapPod(cluster.PodKey(r, i), r.PodName(i), p.Service, cluster.Target))
 		}
 	}
-	return nil
 }
 
 // renderCluster renders the service in one cluster, as objects of that cluster.
-func (r *Renderer) renderCluster(cluster *plan.ClusterPlan) ([]kube.Object, error) {
-	p := r.plan
-	all, err := r.weights.Render(cluster)
-	if err != nil {
-		return nil, err
-	}
+func (r *Renderer) renderCluster(cluster *plan.ClusterPlan) *rendering {
+	p, all := r.plan, &rendering{}
+	all.addAll(r.weights.Render(cluster))
 	if p.Router != nil {
-		objects, err := router.Render(p, cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, objects...)
+		all.addAll(router.Render(p, cluster))
 	}
 	if p.Network != nil {
-		o, err := network.Render(p, cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, o)
+		all.add(network.Render(p, cluster))
 	}
 	if p.PodMonitors != nil {
-		objects, err := monitor.Render(p, cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, objects...)
+		all.addAll(monitor.Render(p, cluster))
 	}
 	if cluster.Endpoint != nil {
-		o, err := endpoint.Render(cluster)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, o)
+		all.add(endpoint.Render(cluster))
 	}
-	groups, err := renderGroups(p, cluster, r.workloads)
-	if err != nil {
-		return nil, err
-	}
-	budgets, err := disruption.Render(cluster)
-	if err != nil {
-		return nil, err
-	}
-	access, err := router.RenderSidecarAccess(p, cluster)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(all, groups, budgets, access), nil
+	r.renderGroups(all, cluster)
+	all.addAll(disruption.Render(cluster))
+	all.addAll(router.RenderSidecarAccess(p, cluster))
+	return all
 }
 
 // renderGroups renders the groups of the service in one cluster, each after its gang.
-func renderGroups(p *plan.Plan, cluster *plan.ClusterPlan, workloads *workload.Renderer) ([]kube.Object, error) {
-	var all []kube.Object
+func (r *Renderer) renderGroups(all *rendering, cluster *plan.ClusterPlan) {
 	for i := range cluster.Groups {
 		g := &cluster.Groups[i]
 		if g.PodGroup != nil {
-			o, err := gang.Render(cluster, g, p.Service.Grouped)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, o)
+			all.add(gang.Render(cluster, g, r.plan.Service.Grouped))
 		}
 		for j := range g.Replicas {
-			o, err := workloads.LeaderWorkerSet(cluster, &g.Replicas[j])
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, o)
+			all.add(r.workloads.LeaderWorkerSet(cluster, &g.Replicas[j]))
 		}
 	}
-	return all, nil
 }
 
 // Without returns the objects that are not deferred.

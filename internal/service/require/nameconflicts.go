@@ -3,6 +3,7 @@ package require
 import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -23,6 +24,20 @@ type nameConflicts struct {
 type location struct {
 	cluster *plan.ClusterPlan
 	replica *plan.Replica
+}
+
+// Paths of how many pods a LeaderWorkerSet has, beside the XR and in an Object.
+var (
+	size         = incoming.NewPath("spec", "leaderWorkerTemplate", "size")
+	manifestSize = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate", "size")
+)
+
+// ofExisting requires the LeaderWorkerSets for an object that exists as it is. Workers that it gets now have no name so far.
+func (n *nameConflicts) ofExisting(o kube.Object, is incoming.Object) {
+	n.workersOwner(o)
+	if max(size.In(is).GetNumberValue(), manifestSize.In(is).GetNumberValue()) < 2 {
+		n.workersName(o)
+	}
 }
 
 // workersOwner requires the LeaderWorkerSet whose workers would have the name of an object. It

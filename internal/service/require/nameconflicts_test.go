@@ -27,6 +27,7 @@ func TestNameConflicts(t *testing.T) {
 	const lws = "leaderworkerset.x-k8s.io/v1"
 	east := scheduling.Target{Cluster: "east", Namespace: "llm", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ProviderConfig", Name: "east"}}
 	object := remote.ObjectName(naming.Identity{}, east, "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "s-a-1")
+	workersObject := remote.ObjectName(naming.Identity{}, east, "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "s-a-1-0")
 	cases := map[string]struct {
 		reason   string
 		name     string
@@ -34,14 +35,32 @@ func TestNameConflicts(t *testing.T) {
 		nodes    int32
 		target   scheduling.Target
 		observed bool
-		want     map[string]string
+		// size is how many pods the observed replica has.
+		size float64
+		want map[string]string
 	}{
 		"Workers": {
 			reason: "Another LeaderWorkerSet may have the name of our workers.", name: "s-a-1", key: "leaderworkerset/a/1", nodes: 2,
 			want: map[string]string{"below/leaderworkerset/a/1": "s-a-1-0"},
 		},
 		"WorkersExist": {
-			reason: "Workers that exist have their name.", name: "s-a-1", key: "leaderworkerset/a/1", nodes: 2, observed: true,
+			reason: "Workers that exist have their name.", name: "s-a-1", key: "leaderworkerset/a/1", nodes: 2, observed: true, size: 2,
+			want: map[string]string{},
+		},
+		"WorkersCome": {
+			reason: "A replica that runs on one node so far has no workers.", name: "s-a-1", key: "leaderworkerset/a/1", nodes: 2, observed: true, size: 1,
+			want: map[string]string{"below/leaderworkerset/a/1": "s-a-1-0"},
+		},
+		"WorkersComeRemote": {
+			reason: "In another cluster, the Object that wraps it says how many pods there are.", name: "s-a-1", key: "cluster/east/leaderworkerset/a/1", nodes: 2, observed: true, size: 1, target: east,
+			want: map[string]string{"below/cluster/east/leaderworkerset/a/1": workersObject},
+		},
+		"WorkersExistRemote": {
+			reason: "Workers that exist there have their name.", name: "s-a-1", key: "cluster/east/leaderworkerset/a/1", nodes: 2, observed: true, size: 3, target: east,
+			want: map[string]string{},
+		},
+		"WorkersGo": {
+			reason: "A replica on one node will have none.", name: "s-a-1", key: "leaderworkerset/a/1", nodes: 1, observed: true, size: 1,
 			want: map[string]string{},
 		},
 		"OneNode": {
@@ -78,7 +97,11 @@ func TestNameConflicts(t *testing.T) {
 			}
 			req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{}}}
 			if tc.observed {
-				req.Observed.Resources[tc.key] = &fnv1.Resource{Resource: s}
+				at := []string{"spec", "leaderWorkerTemplate", "size"}
+				if tc.target.Remote() {
+					at = append([]string{"spec", "forProvider", "manifest"}, at...)
+				}
+				req.Observed.Resources[tc.key] = &fnv1.Resource{Resource: kube.With(s, structpb.NewNumberValue(tc.size), at...)}
 			}
 			rsp := &fnv1.RunFunctionResponse{}
 			Declare(incomingtest.Request(t, req), rsp, p, []kube.Object{{Key: key.Parse(tc.key), Resource: s}})

@@ -196,8 +196,8 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	}
 	conflicts := nameConflicts{plan: p, into: r}
 	for _, o := range objects {
-		if req.Observed(o.Key).Exists() {
-			conflicts.workersOwner(o)
+		if is := req.Observed(o.Key); is.Exists() {
+			conflicts.ofExisting(o, is)
 			continue
 		}
 		// Services need collections only to say why a Job fails, so they do without where the provider has
@@ -264,9 +264,9 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 	}
 }
 
-// loaders requires the pods of the Jobs that load weights, to say why one fails, and a claim for weights that
-// somebody else has made in the cluster of the XR, to see when it is made anew. In another cluster, these pods
-// are the Objects of a collection, which are required once the provider has said which they are.
+// loaders requires the pods of the Jobs that load weights, to say why one fails. It also requires a claim for
+// weights that somebody else has made in the cluster of the XR, to see when it is made anew. In another cluster,
+// these pods are the Objects of a collection, which are required once the provider has said which they are.
 func loaders(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]

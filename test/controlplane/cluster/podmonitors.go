@@ -21,8 +21,10 @@ type podMonitor struct {
 }
 
 type podMonitorSpec struct {
-	Selector  podSelector          `json:"selector"`
-	Endpoints []podMetricsEndpoint `json:"podMetricsEndpoints"`
+	Selector      podSelector          `json:"selector"`
+	Endpoints     []podMetricsEndpoint `json:"podMetricsEndpoints"`
+	SampleLimit   int64                `json:"sampleLimit"`
+	BodySizeLimit string               `json:"bodySizeLimit"`
 }
 
 type podSelector struct {
@@ -30,9 +32,12 @@ type podSelector struct {
 }
 
 type podMetricsEndpoint struct {
-	Port        string       `json:"port"`
-	Interval    string       `json:"interval"`
-	Relabelings []relabeling `json:"relabelings"`
+	Port            string       `json:"port"`
+	Interval        string       `json:"interval"`
+	FollowRedirects *bool        `json:"followRedirects"`
+	Relabelings     []relabeling `json:"relabelings"`
+
+	MetricRelabelings []relabeling `json:"metricRelabelings"`
 }
 
 type relabeling struct {
@@ -52,9 +57,14 @@ type prometheusConfig struct {
 type scrapeConfig struct {
 	JobName             string               `json:"job_name"`
 	ScrapeInterval      string               `json:"scrape_interval,omitempty"`
+	SampleLimit         int64                `json:"sample_limit,omitempty"`
+	BodySizeLimit       string               `json:"body_size_limit,omitempty"`
+	FollowRedirects     *bool                `json:"follow_redirects,omitempty"`
 	KubernetesSDConfigs []kubernetesSDConfig `json:"kubernetes_sd_configs,omitempty"`
 	StaticConfigs       []staticConfig       `json:"static_configs,omitempty"`
 	RelabelConfigs      []relabelConfig      `json:"relabel_configs,omitempty"`
+
+	MetricRelabelConfigs []relabelConfig `json:"metric_relabel_configs,omitempty"`
 }
 
 type staticConfig struct {
@@ -92,8 +102,13 @@ func scrapes(monitors []unstructured.Unstructured, cluster, kubeconfig string) (
 			all = append(all, scrapeConfig{
 				JobName:             fmt.Sprintf("%s/podMonitor/%s/%s/%d", cluster, m.Namespace, m.Name, j),
 				ScrapeInterval:      e.Interval,
+				SampleLimit:         m.Spec.SampleLimit,
+				BodySizeLimit:       m.Spec.BodySizeLimit,
+				FollowRedirects:     e.FollowRedirects,
 				KubernetesSDConfigs: []kubernetesSDConfig{{Role: "pod", KubeconfigFile: kubeconfig, Namespaces: sdNamespaces{Names: []string{m.Namespace}}}},
 				RelabelConfigs:      relabelConfigs(&m, e),
+
+				MetricRelabelConfigs: asConfigs(e.MetricRelabelings),
 			})
 		}
 	}
@@ -122,10 +137,13 @@ func relabelConfigs(m *podMonitor, e podMetricsEndpoint) []relabelConfig {
 		relabelConfig{SourceLabels: []string{pod + "name"}, TargetLabel: "pod"},
 		relabelConfig{TargetLabel: "job", Replacement: &job},
 	)
-	for _, r := range e.Relabelings {
-		all = append(all, relabelConfig{
-			SourceLabels: r.SourceLabels, Regex: r.Regex, TargetLabel: r.TargetLabel, Replacement: r.Replacement, Action: strings.ToLower(r.Action),
-		})
+	return append(all, asConfigs(e.Relabelings)...)
+}
+
+func asConfigs(relabelings []relabeling) []relabelConfig {
+	all := make([]relabelConfig, len(relabelings))
+	for i, r := range relabelings {
+		all[i] = relabelConfig{SourceLabels: r.SourceLabels, Regex: r.Regex, TargetLabel: r.TargetLabel, Replacement: r.Replacement, Action: strings.ToLower(r.Action)}
 	}
 	return all
 }

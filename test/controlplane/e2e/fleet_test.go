@@ -648,13 +648,15 @@ func testSpread(t *testing.T, h *controlPlane) {
 	ns := namespace(t, h.Cluster)
 	h.joins(t, "spread", member{name: "spread-east", remote: "cluster-1", nodes: 2, gateway: observedGateway})
 	west := h.joins(t, "spread", member{name: "spread-west", remote: "cluster-2", gateway: "10.2.0.10"})
-	now, err := h.Get(t.Context(), west)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if free, _, _ := unstructured.NestedString(now.Object, "status", "summary"); free != "384/384 nvidia.com/gpu" {
-		t.Errorf("6 nodes of 64 GPUs are observed, and it says that %q are free", free)
-	}
+	// Nodes count as soon as they are reported, one after the other.
+	until(t, h, "6 nodes of 64 GPUs are observed", func(ctx context.Context) (bool, error) {
+		now, err := h.Get(ctx, west)
+		if err != nil {
+			return false, err
+		}
+		free, _, _ := unstructured.NestedString(now.Object, "status", "summary")
+		return free == "384/384 nvidia.com/gpu", fmt.Errorf("it says that %q are free", free)
+	})
 	xr := placedService(ns, "llama", "Spread", "spread", entrance("spread.example.com", "pd-disaggregation"),
 		engine("prefill", "prefiller", 1, 1), engine("decode", "decoder", 1, 1))
 	xr.Object["spec"].(map[string]any)["replicas"] = int64(3)

@@ -208,6 +208,7 @@ func llmdSchema(text string) error {
 var llmdFlags = []string{
 	"allow-experimental-plugins", // L239
 	"ha-enable-leader-election",  // L165
+	"drain-timeout",              // L167
 	"pool-group",                 // L173
 	"pool-namespace",             // L175
 	"pool-name",                  // L177

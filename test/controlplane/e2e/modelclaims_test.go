@@ -79,6 +79,7 @@ spec: {uri: "s3://models/qwen/8b", credentialsSecretRef: {name: bucket}, size: 1
 	is(t, c, chat, "Ready", "ModelReady", "WorkloadsReady", "RouterReady", "RouteReady")
 	answers(t, c, chat, "8b")
 	is(t, c, bot, "Ready", "Accepted", "AdaptersLoaded", "Answered")
+	staysBound(t, c, ns, "chat")
 
 	copyRewrites(t, c, ns)
 	l := askers{host: "claims.example.com"}
@@ -113,6 +114,26 @@ spec: {uri: "s3://models/qwen/8b", credentialsSecretRef: {name: bucket}, size: 1
 		}
 		return left == 0, fmt.Errorf("%d objects are", left)
 	})
+}
+
+// staysBound makes sure that a team cannot take its claim away from the composite resource that runs. It writes the rest.
+func staysBound(t *testing.T, c *cluster.Cluster, ns, name string) {
+	t.Helper()
+	kubectl(t, c, "apply", "-f", "package/install/rbac-tenant.yaml")
+	kubectl(t, c, "create", "rolebinding", "team", "--namespace="+ns, "--clusterrole=function-inferenceservice:tenant", "--group=team")
+	patch := func(text string) error {
+		_, err := c.Kubectl(t.Context(), "patch", "--as=someone", "--as-group=team", "--as-group=system:authenticated", "--namespace="+ns,
+			"inferenceservices.fusioninfer.io", name, "--type=merge", "--patch", text)
+		return err
+	}
+	for _, ref := range []string{"null", `{"name":"other"}`} {
+		if err := patch(`{"spec":{"resourceRef":` + ref + `}}`); err == nil || !strings.Contains(err.Error(), "resourceRef must stay as it is") {
+			t.Errorf("writing %s into resourceRef says %v, want it to be forbidden", ref, err)
+		}
+	}
+	if err := patch(`{"metadata":{"annotations":{"team":"a"}}}`); err != nil {
+		t.Errorf("the team cannot write what it may: %v", err)
+	}
 }
 
 // is waits until conditions of a claim are True.

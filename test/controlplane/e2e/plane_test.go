@@ -166,7 +166,7 @@ func engine(name, componentType string, replicas, nodes int64) map[string]any {
 		"name": name, "componentType": componentType, "replicas": replicas,
 		"template": map[string]any{"spec": map[string]any{
 			"containers": []any{map[string]any{
-				"name": "engine", "image": "vllm/vllm-openai:v0.11.0", "args": args,
+				"name": "engine", "image": engineImage, "args": args,
 				"ports":     []any{map[string]any{"name": "http", "containerPort": int64(8000)}},
 				"resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "1"}},
 			}},

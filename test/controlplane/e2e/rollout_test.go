@@ -16,7 +16,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/controlplane/cluster"
 )
 
-const nextImage = "vllm/vllm-openai:v0.12.0"
+// The image of each engine, and the one that a test changes it to.
+const (
+	engineImage = "vllm/vllm-openai:v0.12.0"
+	nextImage   = "vllm/vllm-openai:v0.13.0"
+)
 
 // TestRollout proves that a change of the image replaces one replica after the other, and that a
 // template whose pods never start reaches one replica only. A pod that is killed meanwhile comes
@@ -75,7 +79,7 @@ func TestRollout(t *testing.T) {
 
 	before = identities(t, c, "Pod", chat)
 	chat.Object["spec"].(map[string]any)["rollout"] = map[string]any{"paused": true}
-	setImage(worker, "vllm/vllm-openai:v0.13.0")
+	setImage(worker, "vllm/vllm-openai:v0.14.0")
 	apply(t, c, chat)
 	rolledOut(t, c, chat, `\w+ Paused: 0 of 4 replicas are updated, 4 are held back by spec.rollout.paused`)
 	setImage(worker, nextImage)
@@ -126,6 +130,10 @@ func setImage(role map[string]any, image string) {
 	podSpec(role)["containers"].([]any)[0].(map[string]any)["image"] = image
 }
 
+func imageOf(role map[string]any) string {
+	return podSpec(role)["containers"].([]any)[0].(map[string]any)["image"].(string)
+}
+
 // haveImage checks how many pods a service has, and their image.
 func haveImage(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured, n int, image string) {
 	t.Helper()
@@ -166,6 +174,9 @@ func updatesTo(t *testing.T, c *cluster.Cluster, s *unstructured.Unstructured, i
 	before := engineUIDs(t, c, s)
 	pods := record(t, c, podKind, s.GetNamespace())
 	for _, r := range roles {
+		if imageOf(r) == image {
+			t.Fatalf("role %v has image %s already, so nothing is updated", r["name"], image)
+		}
 		setImage(r, image)
 	}
 	apply(t, c, s)

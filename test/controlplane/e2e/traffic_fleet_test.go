@@ -133,7 +133,7 @@ func testTrafficToClusters(t *testing.T, h *controlPlane) {
 		oneInBoth()
 	})
 	toDouble.while("another image of the only replica in each cluster", func() {
-		setImage(worker, "vllm/vllm-openai:v0.11.0")
+		setImage(worker, engineImage)
 		delete(double.Object["spec"].(map[string]any), "rollout")
 		apply(t, h.Cluster, double)
 		rolledOut(t, h.Cluster, double, "True AllUpdated: ")

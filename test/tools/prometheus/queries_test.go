@@ -4,6 +4,7 @@ package prometheus
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,10 @@ func TestExternalMetrics(t *testing.T) {
 		left = ` 4x20 _x40`
 		// gone is one that Prometheus has seen go.
 		gone = ` 4x20 stale`
+		// gap is an engine while Prometheus does not run for seven minutes after ten.
+		gap = `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x20 _x13 1020+30x26` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x20 _x13 1x26`
+		// back are two engines of which Prometheus reads one half a minute later than the other, after it has not run for seven minutes after ten.
+		back = `vllm:num_requests_running{SERIES,pod="a"} 4x20 _x14 4x26` + "\n" + `vllm:num_requests_running{SERIES,pod="b"} 4x20 _x15 4x25`
 		// ends is when both are gone.
 		ends = 10 * time.Minute
 	)
@@ -170,14 +175,47 @@ func TestExternalMetrics(t *testing.T) {
 		"Decode":     {reason: "A request waits for memory before it is in the queue of the scheduler.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_prealloc_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{6}},
 		"Transfer":   {reason: "It waits for prefill.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_transfer_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{1}},
 		"Bootstrap":  {reason: "It waits for decode.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_prefill_bootstrap_queue_reqs{SERIES,SGLANG,pod="a"} 5x60`, after: ends, want: []float64{1}},
+		"Priorities": {reason: "SGLang has the total, and the parts of it by priority.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority=""} 9x60` + "\n" + `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority="1"} 4x60` + "\n" + `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority="2"} 5x60`, after: ends, want: []float64{9}},
 		"NoPrealloc": {reason: "What an engine lacks does not matter.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60`, after: ends, want: []float64{1}},
-		"Tokens":     {reason: "What was generated counts for as long as it is in the window.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60`, after: ends, want: []float64{1}},
+		"Tokens":     {reason: "What was generated counts for as long as it is in the window.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x60`, after: ends, want: []float64{1}},
+		"TokensGap":  {reason: "Prometheus has been back for a minute and a half only.", metric: tokens, series: gap, after: ends + 8*time.Minute + 30*time.Second},
+		"TokensBack": {reason: "It has read for the whole time again.", metric: tokens, series: gap, after: ends + 12*time.Minute + 30*time.Second, want: []float64{1}},
+		"Back":       {reason: "Prometheus has read only one of two engines again.", metric: running, series: back, after: ends + 7*time.Minute + 35*time.Second},
+		"BackBoth":   {reason: "It has read both for two intervals.", metric: running, series: back, after: ends + 10*time.Minute, want: []float64{8}},
+		"BackCache":  {reason: "So it is for each gauge.", metric: percent, series: strings.ReplaceAll(back, "vllm:num_requests_running", "vllm:kv_cache_usage_perc") + "\n" + back, after: ends + 7*time.Minute + 35*time.Second},
+		"BackToken":  {reason: "And for the time to the first token, which counts engines.", metric: firstToken, series: requests(`pod="a"`) + "\n" + back, after: ends + 7*time.Minute + 35*time.Second},
+		"New":        {reason: "More engines of a role that has just started may come.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"} _x17 4x40`, after: ends},
+		"Started":    {reason: "It was read for two intervals.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"} _x15 4x40`, after: ends, want: []float64{4}},
+		"TokensLeft": {reason: "What it generated counts.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x16 stale`, after: ends, want: []float64{1}},
+		"TokensMore": {reason: "One that has just started does not hide the others.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b"} _x18 1x42`, after: ends, want: []float64{1}},
 		"FirstToken": {reason: "The number of engines makes it a sum.", metric: firstToken, series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} 0x60`, after: ends, want: []float64{950}},
 		"FirstTokenCopies": {
 			reason: "Both copies of a replica are engines. One that has left is none.", metric: firstToken,
 			series: requests(`pod="a",engine="0",cluster="east"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="east"} 0x60` + "\n" +
 				`vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="west"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="north"}` + left,
 			after: ends + 4*time.Minute, want: []float64{950},
+		},
+		"FirstTokenMore": {
+			reason: "The time is that of the one engine which was there all along. The others would count for requests that they never had.", metric: firstToken,
+			series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" +
+				`vllm:num_requests_running{SERIES,pod="b",engine="0"} _x16 0x44` + "\n" + `vllm:num_requests_running{SERIES,pod="c",engine="0"} _x16 0x44`,
+			after: ends, want: []float64{475},
+		},
+		"FirstTokenAll": {
+			reason: "All three have been there since then.", metric: firstToken,
+			series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" +
+				`vllm:num_requests_running{SERIES,pod="b",engine="0"} _x16 0x44` + "\n" + `vllm:num_requests_running{SERIES,pod="c",engine="0"} _x16 0x44`,
+			after: ends + 4*time.Minute, want: []float64{1425},
+		},
+		"FirstTokenFewer": {
+			reason: "One that has gone is none.", metric: firstToken,
+			series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} 0x18 stale`,
+			after:  ends, want: []float64{475},
+		},
+		"FirstTokenStart": {
+			reason: "None was there before.", metric: firstToken,
+			series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} _x12 0x48` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} _x12 0x48`,
+			after:  ends, want: []float64{950},
 		},
 		"FirstTokenIdle": {
 			reason: "Without requests it is 0.", metric: firstToken, after: ends, want: []float64{0},
@@ -186,7 +224,11 @@ func TestExternalMetrics(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, evaluate(t, tc.series, external(t, tc.metric), tc.after), rounded); diff != "" {
+			series := tc.series
+			if !strings.Contains(series, "num_requests_running") && !strings.Contains(series, "num_running_reqs") {
+				series += "\n" + `vllm:num_requests_running{SERIES,pod="read"} 0x60` // Each engine has this gauge.
+			}
+			if diff := cmp.Diff(tc.want, evaluate(t, series, external(t, tc.metric), tc.after), rounded); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -229,6 +271,8 @@ func TestWakes(t *testing.T) {
 func TestAlerts(t *testing.T) {
 	const (
 		queues, large = "InferenceServiceQueues", "InferenceFunctionResponsesLarge"
+		away, apply   = "InferenceClusterUnreachable", "InferenceServiceNotSynced"
+		down          = "InferenceFunctionDown"
 		ends          = 30 * time.Minute
 	)
 	// responses are the buckets at 2 MiB, 3 MiB and 4 MiB, as increases in 30 seconds.
@@ -237,6 +281,22 @@ func TestAlerts(t *testing.T) {
 		return of + `"2.097152e+06"} 0+` + two + "x60\n" + of + `"3.145728e+06"} 0+` + three + "x60\n" + of + `"4.194304e+06"} 0+` + four + "x60\n" +
 			of + `"+Inf"} 0+` + four + "x60\n" + `fusioninfer_function_response_size_bytes_count{kind="InferenceService",pod="f"} 0+` + four + "x60"
 	}
+	// condition are the series of a condition of a resource.
+	condition := func(of, condition, status string) string {
+		all := strings.Builder{}
+		for _, s := range []string{"True", "False", "Unknown"} {
+			value := 0
+			if s == status {
+				value = 1
+			}
+			fmt.Fprintf(&all, "%s,type=%q,status=%q} %dx60\n", of, condition, s, value)
+		}
+		return all.String()
+	}
+	const (
+		service = `fusioninfer_inferenceservice_condition{inferenceservice_namespace="team",inferenceservice="chat"`
+		east    = `fusioninfer_inferencecluster_condition{cluster="east"`
+	)
 	cases := map[string]struct {
 		reason, alert, series string
 		want                  []float64
@@ -245,7 +305,19 @@ func TestAlerts(t *testing.T) {
 		"ShortQueue":  {reason: "It is the mean of the engines.", alert: queues, series: `vllm:num_requests_waiting{SERIES,pod="a",engine="0"} 11x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="b",engine="0"} 1x60`},
 		"RankQueues":  {reason: "The ranks of an engine share its requests.", alert: queues, series: `vllm:num_requests_waiting{SERIES,pod="a",engine="0"} 6x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="a",engine="1"} 6x60`, want: []float64{12}},
 		"RanksSGLang": {reason: "So they do in SGLang.", alert: queues, series: `sglang:num_queue_reqs{SERIES,pod="a",dp_rank="0",tp_rank="0"} 6x60` + "\n" + `sglang:num_queue_reqs{SERIES,pod="a",dp_rank="1",tp_rank="1"} 6x60`, want: []float64{12}},
+		"Priorities":  {reason: "SGLang has the total, and the parts of it by priority.", alert: queues, series: `sglang:num_queue_reqs{SERIES,pod="a",priority=""} 18x60` + "\n" + `sglang:num_queue_reqs{SERIES,pod="a",priority="1"} 9x60` + "\n" + `sglang:num_queue_reqs{SERIES,pod="a",priority="2"} 9x60`, want: []float64{18}},
+		"Others":      {reason: "These engines are of no InferenceService.", alert: queues, series: `vllm:num_requests_waiting{pod="a",engine="0"} 11x60` + "\n" + `sglang:num_queue_reqs{pod="b"} 11x60`},
+		"OthersFull":  {reason: "Nor is this one.", alert: "InferenceServiceCacheFull", series: `vllm:kv_cache_usage_perc{pod="a",engine="0"} 1x60` + "\n" + `sglang:token_usage{pod="b"} 1x60`},
 		"Decode":      {reason: "Most requests wait for memory.", alert: queues, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60` + "\n" + `sglang:num_decode_prealloc_queue_reqs{SERIES,SGLANG,pod="a"} 11x60`, want: []float64{12}},
+
+		"Away":       {reason: "provider-kubernetes does not reach it.", alert: away, series: condition(east, "Reachable", "False") + condition(east, "Synced", "True"), want: []float64{0}},
+		"NotYet":     {reason: "provider-kubernetes has not reported it.", alert: away, series: condition(east, "Reachable", "Unknown") + condition(east, "Synced", "True"), want: []float64{0}},
+		"Unknown":    {reason: "Crossplane sets it while the function cannot answer.", alert: away, series: condition(east, "Reachable", "Unknown") + condition(east, "Synced", "False")},
+		"NotApplied": {reason: "An object cannot be applied.", alert: apply, series: condition(service, "Synced", "False") + condition(service, "Accepted", "Unknown"), want: []float64{1}},
+		"Refused":    {reason: "Another alert says so.", alert: apply, series: condition(service, "Synced", "False") + condition(service, "Accepted", "False")},
+		"Up":         {reason: "It is there.", alert: down, series: `fusioninfer_function_calls_total{kind="other",result="error",pod="f"} 0x60`},
+		"Down":       {reason: "Prometheus no longer reads a pod of it.", alert: down, series: `fusioninfer_function_calls_total{kind="other",result="error",pod="f"} 0x20 stale`, want: []float64{1}},
+		"Elsewhere":  {reason: "This Prometheus reads engines in another cluster.", alert: down, series: `up{pod="other"} 1x60`},
 
 		"Half":  {reason: "All responses are a little above 2 MiB.", alert: large, series: responses("0", "10", "10")},
 		"Small": {reason: "All responses are small.", alert: large, series: responses("10", "10", "10")},

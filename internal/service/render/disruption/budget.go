@@ -2,8 +2,6 @@
 package disruption
 
 import (
-	"fmt"
-
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -23,6 +21,9 @@ import (
 // exist, and between two generations of a replica there are none
 // (pkg/controller/disruption/disruption.go of Kubernetes v1.36). Pods that are not ready may be
 // evicted at any time, since nobody loses anything.
+//
+// Replicas that get no pods for now do not count: nobody knows for how long, and no pod of the others could be evicted
+// until then. The budget is there all the same, so that it changes by one number as they come and go.
 func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	replicas, pods := map[*plan.Role]int{}, map[*plan.Role]int32{}
 	var roles []*plan.Role
@@ -30,7 +31,9 @@ func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
 		if r.Extra {
 			continue
 		}
-		pods[r.Role] += r.Nodes
+		if !r.Absent {
+			pods[r.Role] += r.Nodes
+		}
 		if replicas[r.Role]++; replicas[r.Role] == 2 {
 			roles = append(roles, r.Role)
 		}
@@ -38,17 +41,16 @@ func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	all := make([]kube.Object, 0, len(roles))
 	for _, role := range roles {
 		labels := map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name}
-		name := cluster.BudgetName(role)
-		s, err := kube.Encode(apply.PodDisruptionBudget(name, cluster.Target.Namespace).
+		o, err := kube.Render(cluster.BudgetKey(role), apply.PodDisruptionBudget(cluster.BudgetName(role), cluster.Target.Namespace).
 			WithLabels(labels).
 			WithSpec(apply.PodDisruptionBudgetSpec().
-				WithMinAvailable(intstr.FromInt32(pods[role] - 1)).
+				WithMinAvailable(intstr.FromInt32(max(pods[role]-1, 0))).
 				WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
 				WithSelector(meta.LabelSelector().WithMatchLabels(labels))))
 		if err != nil {
-			return nil, fmt.Errorf("cannot render PodDisruptionBudget %q: %w", name, err)
+			return nil, err
 		}
-		all = append(all, kube.Object{Key: cluster.BudgetKey(role), Resource: s})
+		all = append(all, o)
 	}
 	return all, nil
 }

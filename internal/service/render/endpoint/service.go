@@ -2,8 +2,6 @@
 package endpoint
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -23,7 +21,7 @@ func Render(cluster *plan.ClusterPlan) (kube.Object, error) {
 	for k, v := range cluster.Endpoint.Selector {
 		pods[k] = v
 	}
-	s, err := kube.Encode(apply.Service(cluster.Base, cluster.Target.Namespace).
+	return kube.Render(cluster.Key(key.Service), apply.Service(cluster.Base, cluster.Target.Namespace).
 		WithLabels(map[string]string{naming.LabelService: cluster.Base}).
 		WithSpec(apply.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
@@ -33,8 +31,4 @@ func Render(cluster *plan.ClusterPlan) (kube.Object, error) {
 				WithPort(cluster.Endpoint.Port).
 				WithProtocol(corev1.ProtocolTCP).
 				WithTargetPort(intstr.FromInt32(cluster.Endpoint.Port)))))
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render Service %q: %w", cluster.Base, err)
-	}
-	return kube.Object{Key: cluster.Key(key.Service), Resource: s}, nil
 }

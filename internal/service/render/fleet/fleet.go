@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -28,12 +27,9 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	}
 	var all []kube.Object
 	add := func(k key.Key, obj any) error {
-		s, err := kube.Encode(obj)
-		if err != nil {
-			return fmt.Errorf("cannot render %q: %w", k, err)
-		}
-		all = append(all, kube.Object{Key: k, Resource: s})
-		return nil
+		o, err := kube.Render(k, obj)
+		all = append(all, o)
+		return err
 	}
 	request, err := requestOf(p)
 	if err != nil {

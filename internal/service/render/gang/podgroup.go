@@ -3,7 +3,6 @@
 package gang
 
 import (
-	"fmt"
 	"strconv"
 
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -45,11 +44,7 @@ func Render(cluster *plan.ClusterPlan, g *plan.Group, grouped bool) (kube.Object
 	if grouped {
 		o.WithLabels(map[string]string{naming.LabelGroupIndex: strconv.Itoa(int(g.Index))})
 	}
-	s, err := kube.Encode(o)
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render PodGroup %q: %w", pg.Name, err)
-	}
-	return kube.Object{Key: pg.Key, Resource: s}, nil
+	return kube.Render(pg.Key, o)
 }
 
 func topology(t *v1alpha1.NetworkTopology) *apply.NetworkTopologySpecApplyConfiguration {

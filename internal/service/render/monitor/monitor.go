@@ -2,7 +2,6 @@
 package monitor
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,6 +18,18 @@ import (
 // pickerPort is the name of the endpoint picker's port for metrics. They need no authentication: see the flag
 // --metrics-endpoint-auth of its Deployment.
 const pickerPort = "metrics"
+
+// What Prometheus takes of one pod. Engines have some hundred series and some 100 KB. The image of an engine is
+// the tenant's, and Prometheus is everyone's. It follows no redirects either, which could lead to any address
+// that Prometheus reaches.
+const (
+	sampleLimit   = 50000
+	bodySizeLimit = "32MB"
+)
+
+// ownMetrics are those of the function and of the status of services and clusters. Alerts go by their names, so an engine must not
+// have any.
+const ownMetrics = "fusioninfer_.*"
 
 // Render returns the PodMonitors of a service in one cluster: one for the leaders of each role that is monitored
 // there, and one for the endpoint picker.
@@ -77,6 +88,7 @@ func engine(p *plan.Plan, role *plan.Role) endpoint {
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "([^:]+)", TargetLabel: "__address__", Replacement: "$1:" + port},
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "(.*:.*)", TargetLabel: "__address__", Replacement: "[$1]:" + port},
 	}, labels(p, role.Name)...)}
+	e.MetricRelabelings = []relabeling{{SourceLabels: []string{"__name__"}, Regex: ownMetrics, Action: "drop"}}
 	if role.Metrics.HTTPS {
 		e.Scheme, e.TLSConfig = "https", &tlsConfig{InsecureSkipVerify: true}
 	}
@@ -93,14 +105,12 @@ func labels(p *plan.Plan, role string) []relabeling {
 
 func render(p *plan.Plan, k key.Key, name string, cluster *plan.ClusterPlan, pods map[string]string, e endpoint) (kube.Object, error) {
 	e.Interval = p.PodMonitors.Interval
-	s, err := kube.Encode(podMonitor{
+	o, err := kube.Render(k, podMonitor{
 		APIVersion: "monitoring.coreos.com/v1",
 		Kind:       "PodMonitor",
 		Metadata:   metadata{Name: name, Namespace: cluster.Target.Namespace, Labels: map[string]string{naming.LabelService: cluster.Base}},
-		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}},
+		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}, SampleLimit: sampleLimit, BodySizeLimit: bodySizeLimit},
 	})
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render PodMonitor %q: %w", name, err)
-	}
-	return kube.Object{Key: k, Resource: composite.Decorate(s, p.PodMonitors.Labels, nil)}, nil
+	o.Resource = composite.Decorate(o.Resource, p.PodMonitors.Labels, nil)
+	return o, err
 }

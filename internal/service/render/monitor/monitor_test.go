@@ -56,7 +56,7 @@ func TestRender(t *testing.T) {
 		return podMonitor{
 			APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor",
 			Metadata: metadata{Name: name, Namespace: "shared", Labels: map[string]string{"release": "prometheus", "fusioninfer.io/service": "chat-abc"}},
-			Spec:     spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}},
+			Spec:     spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}, SampleLimit: 50000, BodySizeLimit: "32MB"},
 		}
 	}
 	leaders := func(role string) map[string]string {
@@ -69,10 +69,11 @@ func TestRender(t *testing.T) {
 			{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "(.*:.*)", TargetLabel: "__address__", Replacement: "[$1]:" + port},
 		}
 	}
+	own := []relabeling{{SourceLabels: []string{"__name__"}, Regex: "fusioninfer_.*", Action: "drop"}}
 	want := map[string]podMonitor{
-		"podmonitor/role/decode": monitor("chat-abc-decode-engines", leaders("decode"), endpoint{Relabelings: append(address("vllm", "8200"), labels("decode")...)}),
+		"podmonitor/role/decode": monitor("chat-abc-decode-engines", leaders("decode"), endpoint{Relabelings: append(address("vllm", "8200"), labels("decode")...), MetricRelabelings: own}),
 		"podmonitor/role/tls": monitor("chat-abc-tls-engines", leaders("tls"), endpoint{
-			Scheme: "https", TLSConfig: &tlsConfig{InsecureSkipVerify: true}, Relabelings: append(address("main", "8443"), labels("tls")...),
+			Scheme: "https", TLSConfig: &tlsConfig{InsecureSkipVerify: true}, Relabelings: append(address("main", "8443"), labels("tls")...), MetricRelabelings: own,
 		}),
 		"podmonitor/epp": monitor("chat-abc-epp", map[string]string{"fusioninfer.io/service": "chat-abc", "fusioninfer.io/component-type": "router"},
 			endpoint{Port: "metrics", Relabelings: labels("router")}),

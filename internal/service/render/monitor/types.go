@@ -19,6 +19,8 @@ type metadata struct {
 type spec struct {
 	Selector            selector   `json:"selector"`
 	PodMetricsEndpoints []endpoint `json:"podMetricsEndpoints"`
+	SampleLimit         int64      `json:"sampleLimit"`
+	BodySizeLimit       string     `json:"bodySizeLimit"`
 }
 
 type selector struct {
@@ -27,11 +29,14 @@ type selector struct {
 
 // An endpoint without a path has the path /metrics.
 type endpoint struct {
-	Port        string       `json:"port,omitempty"`
-	Interval    string       `json:"interval,omitempty"`
-	Scheme      string       `json:"scheme,omitempty"`
-	TLSConfig   *tlsConfig   `json:"tlsConfig,omitempty"`
-	Relabelings []relabeling `json:"relabelings"`
+	Port            string       `json:"port,omitempty"`
+	Interval        string       `json:"interval,omitempty"`
+	Scheme          string       `json:"scheme,omitempty"`
+	TLSConfig       *tlsConfig   `json:"tlsConfig,omitempty"`
+	FollowRedirects bool         `json:"followRedirects"`
+	Relabelings     []relabeling `json:"relabelings"`
+	// MetricRelabelings change the series that a pod has.
+	MetricRelabelings []relabeling `json:"metricRelabelings,omitempty"`
 }
 
 type tlsConfig struct {

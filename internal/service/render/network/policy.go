@@ -2,8 +2,6 @@
 package network
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,13 +40,9 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) (kube.Object, error) {
 				apply.NetworkPolicyEgressRule().WithTo(ownPods(cluster)).WithTo(peers(to)...),
 				apply.NetworkPolicyEgressRule().WithPorts(dns(corev1.ProtocolUDP), dns(corev1.ProtocolTCP)))
 	}
-	s, err := kube.Encode(apply.NetworkPolicy(cluster.NetworkPolicyName(), cluster.Target.Namespace).
+	return kube.Render(cluster.Key(key.NetworkPolicy), apply.NetworkPolicy(cluster.NetworkPolicyName(), cluster.Target.Namespace).
 		WithLabels(map[string]string{naming.LabelService: cluster.Base}).
 		WithSpec(spec))
-	if err != nil {
-		return kube.Object{}, fmt.Errorf("cannot render NetworkPolicy %q: %w", cluster.NetworkPolicyName(), err)
-	}
-	return kube.Object{Key: cluster.Key(key.NetworkPolicy), Resource: s}, nil
 }
 
 // ownPods selects all pods of the service: the engines, and the endpoint picker, which reads

@@ -45,7 +45,7 @@ func (r *rendering) configMap() *corev1.ConfigMapApplyConfiguration {
 // deployment runs the endpoint picker. A single one goes once the next one is ready. Several are
 // recreated instead: the leader has all the state, and a new pod becomes ready only once the old
 // leader is gone.
-func (r *rendering) deployment() map[string]any {
+func (r *rendering) deployment() (map[string]any, error) {
 	labels := maps.Clone(r.plan.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -60,10 +60,7 @@ func (r *rendering) deployment() map[string]any {
 	// The endpoint picker reads its configuration only when it starts, so a change has to restart it.
 	hash := r.router.ConfigHash(r.cluster)
 	annotations[naming.AnnotationConfigHash] = hash
-	metadata := r.meta(r.cluster.EPPName())
-	// It is read back from there. The pods' template is too large to be.
-	metadata.Annotations = map[string]string{naming.AnnotationConfigHash: hash}
-	spec := map[string]any{
+	fields := map[string]any{
 		"replicas": int64(r.router.Replicas),
 		"strategy": r.strategy(),
 		"selector": map[string]any{"matchLabels": r.podLabels()},
@@ -73,14 +70,21 @@ func (r *rendering) deployment() map[string]any {
 		},
 	}
 	if r.cluster.PickerPaused {
-		spec["paused"] = true
+		fields["paused"] = true
 	}
+	spec, err := kube.Encode(fields)
+	if err != nil {
+		return nil, err
+	}
+	metadata := r.meta(r.cluster.EPPName())
+	// They are read back from there. The spec is too large to be, and the API server adds defaults to it.
+	metadata.Annotations = map[string]string{naming.AnnotationConfigHash: hash, naming.AnnotationPickersHash: naming.Hash(kube.Text(spec))}
 	return map[string]any{
 		"apiVersion": appsv1.SchemeGroupVersion.String(),
 		"kind":       "Deployment",
 		"metadata":   metadata,
 		"spec":       spec,
-	}
+	}, nil
 }
 
 func (r *rendering) strategy() *applyappsv1.DeploymentStrategyApplyConfiguration {
@@ -203,6 +207,9 @@ func (r *rendering) args() []string {
 	}
 	if r.highlyAvailable() {
 		args = append(args, "--ha-enable-leader-election")
+	}
+	if r.router.EndsAtOnce {
+		args = append(args, "--drain-timeout=0s")
 	}
 	if r.router.ScreensRevisions {
 		args = append(args, "--allow-experimental-plugins=true")

@@ -40,12 +40,16 @@ type object struct {
 // Render returns the objects of the router in one cluster.
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	r := &rendering{plan: p, cluster: cluster, router: p.Router}
+	deployment, err := r.deployment()
+	if err != nil {
+		return nil, fmt.Errorf("cannot render the Deployment of the endpoint picker: %w", err)
+	}
 	objects := []object{
 		{cluster.Key(key.ServiceAccount, "epp"), r.serviceAccount()},
 		{cluster.Key(key.Role, "epp"), r.role()},
 		{cluster.Key(key.RoleBinding, "epp"), r.roleBinding()},
 		{cluster.ConfigKey(), r.configMap()},
-		{cluster.DeploymentKey(), r.deployment()},
+		{cluster.DeploymentKey(), deployment},
 		{cluster.Key(key.Service, "epp"), r.service()},
 		{cluster.Key(key.InferencePool), r.pool()},
 	}

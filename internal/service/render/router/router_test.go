@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -286,6 +287,50 @@ func TestConfigHash(t *testing.T) {
 	}
 }
 
+// TestPickersHash proves that the hash of a Deployment changes with everything that changes its pods, or their number.
+func TestPickersHash(t *testing.T) {
+	hash := func(t *testing.T, edit func(*plan.Plan)) string {
+		t.Helper()
+		p := example()
+		edit(p)
+		objects, err := Render(p, &p.Clusters[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.Kind() == "Deployment" {
+				if noted := kube.Lookup(o.Resource, "spec", "template", "metadata", "annotations", naming.AnnotationPickersHash); noted != nil {
+					t.Errorf("the pods have the hash, too: %v", noted)
+				}
+				return kube.Lookup(o.Resource, "metadata", "annotations", naming.AnnotationPickersHash).GetStringValue()
+			}
+		}
+		return ""
+	}
+	same := hash(t, func(*plan.Plan) {})
+	cases := map[string]struct {
+		reason string
+		edit   func(*plan.Plan)
+		stays  bool
+	}{
+		"Nothing":   {reason: "The same Deployment has the same hash.", edit: func(*plan.Plan) {}, stays: true},
+		"Route":     {reason: "The route is another object.", edit: func(p *plan.Plan) { p.Router.HasRoute = false }, stays: true},
+		"Image":     {reason: "Its pods get another image.", edit: func(p *plan.Plan) { p.Router.Image += "-next" }},
+		"Replicas":  {reason: "It gets another number of them.", edit: func(p *plan.Plan) { p.Router.Replicas = 2 }},
+		"Resources": {reason: "They get other resources.", edit: func(p *plan.Plan) { p.Router.Pod.Resources = &corev1.ResourceRequirements{} }},
+		"Labels":    {reason: "They get the labels of the Input.", edit: func(p *plan.Plan) { p.Labels = map[string]string{"team": "a"} }},
+		"Config":    {reason: "They read another configuration.", edit: func(p *plan.Plan) { p.Router.Config += "# next" }},
+		"Paused":    {reason: "They wait.", edit: func(p *plan.Plan) { p.Clusters[0].PickerPaused = true }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := hash(t, tc.edit); same == "" || (got == same) != tc.stays {
+				t.Errorf("%s\nbefore %q, then %q", tc.reason, same, got)
+			}
+		})
+	}
+}
+
 // TestRightsStay proves that an endpoint picker keeps its rights while one of another dialect, or fewer of them, replace it.
 func TestRightsStay(t *testing.T) {
 	rules := func(dialect inputv1alpha1.Dialect, replicas int32) any {
@@ -373,6 +418,16 @@ func BenchmarkRender(b *testing.B) {
 	for b.Loop() {
 		if _, err := Render(p, &p.Clusters[0]); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestEndsAtOnce shows that an endpoint picker is told not to go on after SIGTERM where the plan says so.
+func TestEndsAtOnce(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		r := &rendering{cluster: &plan.ClusterPlan{}, router: &plan.Router{EndsAtOnce: ends}}
+		if got := slices.Contains(r.args(), "--drain-timeout=0s"); got != ends {
+			t.Errorf("EndsAtOnce is %t, and the arguments have the flag: %t", ends, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -42,11 +43,13 @@ func port(name string, number int32) *corev1.ServicePortApplyConfiguration {
 
 // disruptionBudget lets endpoint pickers be evicted one by one, while there is a leader. Only
 // the leader is ever ready, so a minimum of 1 would block the drain of its node for ever. With
-// a minimum of 0, one eviction is allowed per ready leader. The next one has to wait for the
-// next ready leader.
+// a minimum of 0, one eviction is allowed per ready leader, and none without one
+// (pkg/registry/core/pod/storage/eviction.go of Kubernetes v1.36). So pickers that are not ready may be evicted at
+// any time: they answer nobody, and those that crash would block the drain of their nodes for ever.
 func (r *rendering) disruptionBudget() *policyv1.PodDisruptionBudgetApplyConfiguration {
 	return policyv1.PodDisruptionBudget(r.cluster.EPPName(), r.cluster.Target.Namespace).
 		WithSpec(policyv1.PodDisruptionBudgetSpec().
 			WithMinAvailable(intstr.FromInt32(0)).
+			WithUnhealthyPodEvictionPolicy(policy.AlwaysAllow).
 			WithSelector(metav1.LabelSelector().WithMatchLabels(r.ownLabels())))
 }

@@ -60,8 +60,8 @@ func horizontal(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 		}
 		kube.SetList(into, "metrics", metrics)
 	}
-	if a.Behavior != nil {
-		b, err := kube.EncodeValue(a.Behavior)
+	if behavior := behaviorOf(a); behavior != nil {
+		b, err := kube.EncodeValue(behavior)
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +69,21 @@ func horizontal(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 	}
 	return s, nil
 }
+
+// behaviorOf is the behavior that the user wrote, without scaling in while replicas start.
+func behaviorOf(a *plan.Autoscaler) *autoscalingv2.HorizontalPodAutoscalerBehavior {
+	if !a.Starting {
+		return a.Behavior
+	}
+	b := cmp.Or(a.Behavior, &autoscalingv2.HorizontalPodAutoscalerBehavior{}).DeepCopy()
+	b.ScaleDown = cmp.Or(b.ScaleDown, &autoscalingv2.HPAScalingRules{})
+	b.ScaleDown.SelectPolicy = ptr.To(autoscalingv2.DisabledPolicySelect)
+	return b
+}
+
+// pausedScaleIn is the annotation by which KEDA does the same to its HorizontalPodAutoscaler, and does not scale to 0
+// (controllers/keda/hpa.go and pkg/scaling/executor/scale_scaledobjects.go of v2.21.0).
+const pausedScaleIn = "autoscaling.keda.sh/paused-scale-in"
 
 // The fields of keda.sh/v1alpha1 (KEDA v2.21.0) that are used here. They are declared here, because the Go
 // module of its types depends on controller-runtime and on the clients of all that KEDA can read.
@@ -84,6 +99,8 @@ type metadata struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels"`
+	// Annotations are absent rather than empty.
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 type scaledObjectSpec struct {
@@ -107,7 +124,15 @@ type scaleTarget struct {
 }
 
 type advanced struct {
-	HorizontalPodAutoscalerConfig horizontalConfig `json:"horizontalPodAutoscalerConfig"`
+	HorizontalPodAutoscalerConfig *horizontalConfig `json:"horizontalPodAutoscalerConfig,omitempty"`
+	ScalingModifiers              *modifiers        `json:"scalingModifiers,omitempty"`
+}
+
+type modifiers struct {
+	Formula          string                         `json:"formula"`
+	Target           string                         `json:"target"`
+	ActivationTarget string                         `json:"activationTarget"`
+	MetricType       autoscalingv2.MetricTargetType `json:"metricType"`
 }
 
 type horizontalConfig struct {
@@ -124,7 +149,6 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 		Metadata:   metadata{Name: name, Namespace: p.Service.Namespace, Labels: labels(p, r)},
 		Spec: scaledObjectSpec{
 			ScaleTargetRef:  scaleTarget{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceRole, Name: name},
-			PollingInterval: a.PollingSeconds, CooldownPeriod: a.CooldownSeconds,
 			MinReplicaCount: a.Min, MaxReplicaCount: a.Max,
 			Triggers: a.Triggers,
 		},
@@ -132,13 +156,27 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 	if a.Holds {
 		o.Spec.MinReplicaCount = 1
 	}
+	if a.Starting {
+		o.Metadata.Annotations = map[string]string{pausedScaleIn: "true"}
+	}
+	if o.Spec.MinReplicaCount == 0 {
+		// Otherwise they change nothing, and the webhook of KEDA warns of them at each write
+		// (verifyScaledObjects in apis/keda/v1alpha1/scaledobject_webhook.go of v2.21.0).
+		o.Spec.PollingInterval, o.Spec.CooldownPeriod = a.PollingSeconds, a.CooldownSeconds
+	}
 	if a.Min == 0 {
 		// Without it KEDA stops a role that it has never seen active as soon as the ScaledObject is made (scaleToZeroOrIdle in
 		// pkg/scaling/executor/scale_scaledobjects.go of v2.21.0).
 		o.Spec.InitialCooldownPeriod = cmp.Or(a.CooldownSeconds, ptr.To[int32](defaultCooldown))
 	}
+	if a.Behavior != nil || a.Formula != nil {
+		o.Spec.Advanced = &advanced{}
+	}
 	if a.Behavior != nil {
-		o.Spec.Advanced = &advanced{HorizontalPodAutoscalerConfig: horizontalConfig{Behavior: a.Behavior}}
+		o.Spec.Advanced.HorizontalPodAutoscalerConfig = &horizontalConfig{Behavior: a.Behavior}
+	}
+	if f := a.Formula; f != nil {
+		o.Spec.Advanced.ScalingModifiers = &modifiers{Formula: f.Text, Target: f.PerReplica, ActivationTarget: f.Activation, MetricType: autoscalingv2.AverageValueMetricType}
 	}
 	return kube.Encode(o)
 }

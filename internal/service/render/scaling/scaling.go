@@ -25,9 +25,8 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 			"roleName":    r.Name,
 			"current":     map[string]any{"replicas": int64(s.Running), "selector": selector(p, r)},
 		}
-		name := p.ScaleTargetName(r)
 		metadata := map[string]any{
-			"name": name, "namespace": p.Service.Namespace,
+			"name": p.ScaleTargetName(r), "namespace": p.Service.Namespace,
 			"labels": labels(p, r),
 		}
 		if s.Written != nil {
@@ -39,16 +38,16 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 				metadata["resourceVersion"] = s.Version
 			}
 		}
-		resource, err := kube.Encode(map[string]any{
+		target, err := kube.Render(key.ScaleTarget(r.Name), map[string]any{
 			"apiVersion": v1alpha1.APIVersion,
 			"kind":       v1alpha1.KindInferenceRole,
 			"metadata":   metadata,
 			"spec":       spec,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("cannot render InferenceRole %q: %w", name, err)
+			return nil, err
 		}
-		all = append(all, kube.Object{Key: key.ScaleTarget(r.Name), Resource: resource})
+		all = append(all, target)
 		if r.Autoscaler == nil || !s.Autoscales {
 			continue
 		}

@@ -59,13 +59,13 @@ func (r *Renderer) Render(c *plan.ClusterPlan) ([]kube.Object, error) {
 	if r.spec == nil || c.Loading == nil || !c.Loading.Renders {
 		return all, nil
 	}
-	o, err := kube.Encode(batch.Job(c.Loading.JobName, c.Target.Namespace).
+	o, err := kube.Render(c.Loading.Job, batch.Job(c.Loading.JobName, c.Target.Namespace).
 		WithLabels(map[string]string{r.label: c.Base}))
 	if err != nil {
-		return nil, fmt.Errorf("cannot render Job %q: %w", c.Loading.JobName, err)
+		return nil, err
 	}
-	o.Fields["spec"] = structpb.NewStructValue(r.spec)
-	return append(all, kube.Object{Key: c.Loading.Job, Resource: o}), nil
+	o.Resource.Fields["spec"] = structpb.NewStructValue(r.spec)
+	return append(all, o), nil
 }
 
 func (r *Renderer) claim(c *plan.ClusterPlan, cache *plan.Cache) (kube.Object, error) {

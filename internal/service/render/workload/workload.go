@@ -168,6 +168,14 @@ func queueOf(cluster *plan.ClusterPlan, r *plan.Role) map[string]string {
 	return labels
 }
 
+// keepPriorityClass gives a LeaderWorkerSet the priority class of Kueue that it has, or none.
+func keepPriorityClass(metadata *structpb.Struct, class string) {
+	labels := kube.Child(metadata, "labels").GetFields()
+	if delete(labels, naming.LabelKueuePriorityClass); class != "" {
+		labels[naming.LabelKueuePriorityClass] = structpb.NewStringValue(class)
+	}
+}
+
 // newTemplate adds labels to a template. Labels of the user stay, unless the function sets the
 // same.
 func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
@@ -226,6 +234,9 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	}
 	annotate(metadata, naming.AnnotationRunningSpecHash, replica.RunningRevision)
 	annotate(metadata, naming.AnnotationRunningPodGroup, replica.RunningPodGroup)
+	if class := replica.KeptPriorityClass; class != nil {
+		keepPriorityClass(metadata, *class)
+	}
 	recovery(metadata, replica.Recovery)
 	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
 	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	"sigs.k8s.io/yaml"
 
@@ -423,17 +424,21 @@ func TestQueue(t *testing.T) {
 		reason string
 		queue  string
 		class  string
+		kept   *string
 		want   map[string]string
 	}{
 		"Ledger":   {reason: "Where the ledger admits, nothing is for Kueue.", class: "high", want: map[string]string{}},
 		"Queue":    {reason: "The queue is that of the cluster.", queue: "default", want: map[string]string{"kueue.x-k8s.io/queue-name": "default"}},
 		"Priority": {reason: "Kueue reads the priority class from the LeaderWorkerSet only.", queue: "default", class: "high", want: map[string]string{"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/priority-class": "high"}},
+		"Kept":     {reason: "A replica that has a class keeps it.", queue: "default", kept: ptr.To("high"), want: map[string]string{"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/priority-class": "high"}},
+		"KeptNone": {reason: "One that has none gets none.", queue: "default", class: "high", kept: ptr.To(""), want: map[string]string{"kueue.x-k8s.io/queue-name": "default"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := goldens(t)["one-node"].plan
 			before := kube.AsMap(render(t, p)[0].Resource)
 			p.Clusters[0].LocalQueue = tc.queue
+			p.Clusters[0].Groups[0].Replicas[0].KeptPriorityClass = tc.kept
 			if tc.class != "" {
 				p.Roles[0].Leader.Labels = map[string]string{"kueue.x-k8s.io/priority-class": tc.class}
 			}

@@ -1,0 +1,108 @@
+package capacity
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// TaintsOf returns those of a node's taints that keep pods from it, sorted, each once. A taint with the
+// name of a resource that the node has does not count: many clusters let all pods that request the
+// resource tolerate it (the admission plugin ExtendedResourceToleration), and no template says so.
+func TaintsOf(taints []corev1.Taint, allocatable corev1.ResourceList) []corev1.Taint {
+	var all []corev1.Taint
+	for _, t := range taints {
+		_, resource := allocatable[corev1.ResourceName(t.Key)]
+		if !resource && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
+			all = append(all, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+		}
+	}
+	slices.SortFunc(all, compareTaint)
+	return slices.Compact(all)
+}
+
+func compareTaint(a, b corev1.Taint) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Value, b.Value), strings.Compare(string(a.Effect), string(b.Effect)))
+}
+
+// TolerationsOf returns those of a pod's tolerations that matter for where it may go, sorted, each once.
+// How long it stays after a taint was added says nothing about that. What tolerates no taint is left out: an operator that is not
+// known, and a comparison with what is no number.
+func TolerationsOf(tolerations []corev1.Toleration) []corev1.Toleration {
+	var all []corev1.Toleration
+	for _, t := range tolerations {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && tolerates(t) {
+			all = append(all, corev1.Toleration{Key: t.Key, Operator: cmp.Or(t.Operator, corev1.TolerationOpEqual), Value: t.Value, Effect: t.Effect})
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1.Toleration) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(string(a.Operator), string(b.Operator)), strings.Compare(a.Value, b.Value), strings.Compare(string(a.Effect), string(b.Effect)))
+	})
+	return slices.Compact(all)
+}
+
+// tolerates tells whether a toleration may tolerate some taint.
+func tolerates(t corev1.Toleration) bool {
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual, corev1.TolerationOpExists:
+		return true
+	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+		_, err := strconv.ParseInt(t.Value, 10, 64)
+		return err == nil
+	}
+	return false
+}
+
+// barredBy returns the first of a node's taints that the pod does not tolerate, if there is one.
+func (r *PodRequirements) barredBy(taints []corev1.Taint) (corev1.Taint, bool) {
+	if len(taints) == 0 {
+		return corev1.Taint{}, false
+	}
+	return scheduling.FindMatchingUntoleratedTaint(logr.Discard(), taints, r.Tolerations, nil, true)
+}
+
+// admits tells whether the pod tolerates all taints of the nodes of a class.
+func (n *NodeClass) admits(pod *PodRequirements) bool {
+	_, barred := pod.barredBy(n.Taints)
+	return !barred
+}
+
+// barred returns which taints keep a pod from nodes of some pools, and whether they keep it from all nodes
+// of these. Pods with the same ones may go to the same nodes: all those that have none of them.
+func (f *Free) barred(pod *PodRequirements, pools []int) (by []string, all bool) {
+	var found map[corev1.Taint]bool
+	open := false
+	for _, i := range pools {
+		for j := range f.Pools[i].Free {
+			n := &f.Pools[i].Free[j]
+			if n.Count <= 0 || open && len(n.Taints) == 0 {
+				continue
+			}
+			taint, is := pod.barredBy(n.Taints)
+			open = open || !is
+			if is && !found[taint] {
+				if found == nil {
+					found = map[corev1.Taint]bool{}
+				}
+				found[taint] = true
+				by = append(by, taint.ToString())
+			}
+		}
+	}
+	slices.Sort(by)
+	return by, len(by) > 0 && !open
+}
+
+// taintsText returns a text that is the same for equal taints only.
+func taintsText(taints []corev1.Taint) string {
+	all := make([]string, len(taints))
+	for i := range taints {
+		all[i] = taints[i].ToString()
+	}
+	return strings.Join(all, ",")
+}

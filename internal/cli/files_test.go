@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestDocuments reads all of a file, or says what it does not read.
+func TestDocuments(t *testing.T) {
+	const (
+		a = "{apiVersion: v1, kind: A, metadata: {name: a}}"
+		b = "apiVersion: v1\nkind: B\nmetadata: {name: b}\n"
+	)
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   string
+		err    string
+	}{
+		"Separators":  {reason: "Empty documents are skipped.", text: "---\n" + a + "\n---\n# nothing\n---\n" + b, want: "A B"},
+		"End":         {reason: "What follows the end of a document is another one.", text: a + "\n...\n" + b + "... # end\n---\n" + a, want: "A B A"},
+		"EndOfFile":   {reason: "Nothing may follow.", text: b + "...", want: "B"},
+		"Windows":     {reason: "Lines may end with a carriage return.", text: strings.ReplaceAll(b+"...\n"+b, "\n", "\r\n"), want: "B B"},
+		"NotTheEnd":   {reason: "Points in a text end nothing.", text: b + "data:\n  a: |\n    ...\n    more\n  b: ...\n", want: "B"},
+		"Comment":     {reason: "A comment may follow the last bracket.", text: "# first\n\n" + a + " # last\n# more\n", want: "A"},
+		"JSON":        {reason: "JSON is YAML, with tabs as well.", text: "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"A\"\n}\n", want: "A"},
+		"TwoOfJSON":   {reason: "The second one would not be read.", text: "# first\n" + a + "\n" + a, err: "document 1: another one follows its last bracket: write a line --- between them"},
+		"AfterTheEnd": {reason: "Nor would what is no document.", text: a + "}", err: "document 1: another one follows its last bracket: write a line --- between them"},
+		"Labels": {
+			reason: "A label is a string, and YAML makes something else of it without quotes.",
+			text:   a + "\n---\napiVersion: v1\nkind: B\nmetadata: {name: b, namespace: team, labels: {tier: one, gpu: yes}}\n",
+			err:    `document 2: B team/b: metadata.labels: the value of "gpu" is true, and all values must be strings: put it in quotes`,
+		},
+		"Annotations": {
+			reason: "So is an annotation, also of an item.",
+			text:   "apiVersion: v1\nkind: List\nitems:\n- " + a + "\n- {apiVersion: v1, kind: B, metadata: {name: b, annotations: {weight: 10}}}\n",
+			err:    `document 1: B b: metadata.annotations: the value of "weight" is 10, and all values must be strings: put it in quotes`,
+		},
+		"ListOfLabels": {
+			reason: "Labels are a map.",
+			text:   "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: [a]}\n",
+			err:    `document 1: B b: metadata.labels: [a] must be a map of strings`,
+		},
+		"NoValue":  {reason: "An API server takes it for an empty one.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: {a: }}\n", want: "B"},
+		"NoLabels": {reason: "Without any, there is nothing to read.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: , annotations: {}}\n", want: "B"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all, err := documents([]byte(tc.text))
+			var kinds []string
+			for _, o := range all {
+				kinds = append(kinds, o.GetKind())
+			}
+			got := ""
+			if err != nil {
+				kinds, got = nil, err.Error()
+			}
+			if diff := cmp.Diff([]string{tc.want, tc.err}, []string{strings.Join(kinds, " "), got}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDirectory reads the manifests of a directory, and says what else may be meant.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"a.yaml": "{apiVersion: v1, kind: A, metadata: {name: a}}", "b.json": `{"apiVersion": "v1", "kind": "B", "metadata": {"name": "b"}}`,
+		"package.json": `{"name": "x"}`, "README.md": "text", "more/c.yaml": "{apiVersion: v1, kind: C, metadata: {name: c}}",
+	} {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	warnings := strings.Builder{}
+	f := &files{err: &warnings}
+	all, err := f.objects(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, len(all))
+	for i, o := range all {
+		got[i] = o.GetKind()
+	}
+	if diff := cmp.Diff([]string{"A", "B"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	want := "warning: \"more\" is not read, because it is a directory in a directory: pass it by itself\nwarning: \"package.json\" is not read, because it is no Kubernetes object\n"
+	if diff := cmp.Diff(want, strings.ReplaceAll(warnings.String(), dir+"/", "")); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

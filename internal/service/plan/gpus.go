@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A gpuResource is a resource by which pods get GPUs, or what else engines compute with.
+type gpuResource struct {
+	name string
+	// begins tells that other names that begin with it are meant, too.
+	begins bool
+	// single tells that it is one device of the engines. A TPU may be several, and a part of a GPU is less.
+	single bool
+}
+
+// gpuResources are those besides the ones whose names end with /gpu.
+var gpuResources = []gpuResource{
+	{name: "nvidia.com/gpu", single: true},
+	{name: "amd.com/gpu", single: true},
+	{name: "habana.ai/gaudi", single: true},
+	{name: "nvidia.com/gpu", begins: true},
+	{name: "nvidia.com/mig-", begins: true},
+	{name: "google.com/tpu"},
+	{name: "aws.amazon.com/neuron", begins: true},
+	{name: "huawei.com/Ascend", begins: true},
+}
+
+// amounts are in the names of resources that say how much of a GPU a pod gets, and not how many: nvidia.com/gpumem,
+// nvidia.com/gpucores and huawei.com/Ascend910B-memory, which HAMi has.
+var amounts = []string{"mem", "cores"}
+
+// IsGPU tells whether an amount of a resource is a number of GPUs, or of what else engines compute with. Other devices, such as
+// those for networks, may have names of the same vendor.
+func IsGPU(resource corev1.ResourceName) bool {
+	name := string(resource)
+	return strings.HasSuffix(name, "/gpu") || slices.ContainsFunc(gpuResources, func(r gpuResource) bool {
+		rest, begins := strings.CutPrefix(name, r.name)
+		return begins && (rest == "" || r.begins && !slices.ContainsFunc(amounts, func(a string) bool { return strings.Contains(rest, a) }))
+	})
+}
+
+// singleGPUs are the resources that are one device of the engines each.
+func singleGPUs() []corev1.ResourceName {
+	var all []corev1.ResourceName
+	for _, r := range gpuResources {
+		if r.single {
+			all = append(all, corev1.ResourceName(r.name))
+		}
+	}
+	return all
+}

@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+// maxSteps is how many characters and operators a regular expression may have once its repetitions are written out. RE2 bounds the memory of
+// an expression.
+const maxSteps = 1000
+
+// checkTexts refuses texts that the CRDs allow and that may stop a shared gateway. Envoy refuses a whole configuration for one expression
+// that does not compile, one header value that is none, or one format operator without an end (source/common/router/config_impl.cc,
+// source/common/formatter/substitution_formatter.cc). The routes of all tenants are in that configuration. Traefik puts
+// texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go).
+func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Rules {
+		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
+		errs = append(errs, checkBackoff(at.Child("retry", "backoff"), rule.Retry)...)
+		for j := range rule.Matches {
+			errs = append(errs, checkMatch(at.Child("matches").Index(j), &rule.Matches[j])...)
+		}
+		errs = append(errs, checkFilterTexts(at.Child("filters"), rule.Filters)...)
+		for j := range rule.BackendRefs {
+			errs = append(errs, checkFilterTexts(at.Child("backendRefs").Index(j).Child("filters"), rule.BackendRefs[j].Filters)...)
+		}
+	}
+	return errs
+}
+
+// checkBackoff refuses a backoff of no time, with which Envoy takes no configuration either.
+func checkBackoff(path *field.Path, r *gateway.HTTPRouteRetry) field.ErrorList {
+	if r == nil || r.Backoff == nil {
+		return nil
+	}
+	if d, err := time.ParseDuration(string(*r.Backoff)); err == nil && d > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(string(*r.Backoff)), "must be a time above 0s, such as 100ms")}
+}
+
+func checkMatch(path *field.Path, m *gateway.HTTPRouteMatch) field.ErrorList {
+	var errs field.ErrorList
+	if m.Path != nil && ptr.Deref(m.Path.Type, "") == gateway.PathMatchRegularExpression {
+		errs = append(errs, checkExpression(path.Child("path", "value"), ptr.Deref(m.Path.Value, ""))...)
+	}
+	check := func(path *field.Path, name gateway.HTTPHeaderName, value string, expression bool) {
+		errs = append(errs, checkQuoted(path.Child("name"), string(name))...)
+		if expression {
+			errs = append(errs, checkExpression(path.Child("value"), value)...)
+		} else {
+			errs = append(errs, checkQuoted(path.Child("value"), value)...)
+		}
+	}
+	for i, h := range m.Headers {
+		check(path.Child("headers").Index(i), h.Name, h.Value, ptr.Deref(h.Type, "") == gateway.HeaderMatchRegularExpression)
+	}
+	for i, q := range m.QueryParams {
+		check(path.Child("queryParams").Index(i), q.Name, q.Value, ptr.Deref(q.Type, "") == gateway.QueryParamMatchRegularExpression)
+	}
+	return errs
+}
+
+// checkQuoted checks a text that a gateway may put between backquotes.
+func checkQuoted(path *field.Path, value string) field.ErrorList {
+	if strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '`' }) >= 0 {
+		return field.ErrorList{field.Invalid(path, text.Value(value), "must have printable ASCII characters only, and no backquote")}
+	}
+	return nil
+}
+
+// unicodeClass finds classes such as \pL. RE2 knows fewer of their names than the parser here, for which one can have hundreds of ranges.
+var unicodeClass = regexp.MustCompile(`\\[pP]`)
+
+func checkExpression(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "must be a regular expression")}
+	}
+	if errs := checkQuoted(path, value); len(errs) > 0 {
+		return errs
+	}
+	if unicodeClass.MatchString(value) {
+		return field.ErrorList{field.Invalid(path, text.Value(value), "must have no classes of Unicode characters, of which gateways know different names")}
+	}
+	parsed, err := syntax.Parse(value, syntax.Perl)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, text.Value(value), "must be a regular expression of RE2: "+text.OneLine(err.Error()))}
+	}
+	if stepsOf(parsed) > maxSteps {
+		return field.ErrorList{field.Invalid(path, text.Value(value), fmt.Sprintf("must be a shorter regular expression: at most %d characters and operators once its repetitions are written out", maxSteps))}
+	}
+	return nil
+}
+
+// stepsOf returns how many characters and operators an expression has once its repetitions are written out. The parser allows 1,000 of
+// these at most, so it never overflows.
+func stepsOf(re *syntax.Regexp) int {
+	n := max(1, len(re.Rune))
+	for _, sub := range re.Sub {
+		n += stepsOf(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min+1, re.Max)
+	}
+	return n
+}
+
+func checkFilterTexts(path *field.Path, filters []gateway.HTTPRouteFilter) field.ErrorList {
+	var errs field.ErrorList
+	for i := range filters {
+		f, at := &filters[i], path.Index(i)
+		errs = append(errs, checkHeaderTexts(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
+		errs = append(errs, checkHeaderTexts(at.Child("responseHeaderModifier"), f.ResponseHeaderModifier)...)
+		if f.URLRewrite != nil {
+			errs = append(errs, checkPathModifier(at.Child("urlRewrite", "path"), f.URLRewrite.Path)...)
+		}
+		if f.RequestRedirect != nil {
+			errs = append(errs, checkPathModifier(at.Child("requestRedirect", "path"), f.RequestRedirect.Path)...)
+		}
+	}
+	return errs
+}
+
+// checkPathModifier checks what a path is replaced by. Gateways put it into the replacement of a regular expression.
+func checkPathModifier(path *field.Path, m *gateway.HTTPPathModifier) field.ErrorList {
+	if m == nil {
+		return nil
+	}
+	check := func(name string, value *string) field.ErrorList {
+		if value == nil || *value == "" || plainPath(*value) {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(path.Child(name), text.Value(*value), messagePlainPath)}
+	}
+	return append(check("replaceFullPath", m.ReplaceFullPath), check("replacePrefixMatch", m.ReplacePrefixMatch)...)
+}
+
+// checkHeaderTexts checks the headers of a filter: each value is one of RFC 7230, as the Gateway API's experimental channel asks for,
+// and no format string of Envoy. Envoy lets nobody change the Host header so.
+func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.ErrorList {
+	if h == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	checkName := func(path *field.Path, name string) {
+		if strings.EqualFold(name, "host") || strings.HasPrefix(name, ":") {
+			errs = append(errs, field.Invalid(path, text.Value(name), "must be another header: a route cannot change the host like this, but with a filter of type URLRewrite"))
+		}
+		errs = append(errs, checkQuoted(path, name)...)
+	}
+	for _, list := range []struct {
+		name    string
+		headers []gateway.HTTPHeader
+	}{{"set", h.Set}, {"add", h.Add}} {
+		for i, header := range list.headers {
+			at := path.Child(list.name).Index(i)
+			checkName(at.Child("name"), string(header.Name))
+			if !plainHeader(header.Value) {
+				errs = append(errs, field.Invalid(at.Child("value"), text.Value(header.Value), "must have printable ASCII characters, with blanks only between them, and each '%' twice: it begins a format operator in Envoy"))
+			}
+		}
+	}
+	for i, name := range h.Remove {
+		checkName(path.Child("remove").Index(i), name)
+	}
+	return errs
+}
+
+// plainHeader tells whether a value of a header has visible characters, with blanks only between them, and no format operator.
+func plainHeader(value string) bool {
+	plain := strings.ReplaceAll(value, "%%", "")
+	return value != "" && strings.Trim(value, " \t") == value && strings.IndexFunc(plain, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' || r == '%' }) < 0
+}

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+)
+
+// pauseScaleIn has the autoscaler of a target remove no replicas while some start. An engine that starts has no metrics, so it
+// counts as one without load. By its window, the HorizontalPodAutoscaler goes by former results only for as long as it has any:
+// without a result it notes nothing (pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36). So after all engines have
+// restarted for longer, the first one that is back would have it remove the others.
+//
+// A few replicas that start beside many others change a sum by less than the HorizontalPodAutoscaler minds. In a large role, some
+// replica may start at any time.
+func (p *Plan) pauseScaleIn(running *Running) {
+	starting, until := map[*Role]int32{}, map[*Role]time.Time{}
+	for c, r := range p.Replicas() {
+		a, scale := r.Role.Autoscaler, p.Scales[r.Role.Name]
+		if a == nil || scale == nil || r.Role.scaling.Target == nil || r.Extra || c.Leaving || scale.Requested <= max(1, a.Min) {
+			continue // A role at its minimum loses none, and may go to 0.
+		}
+		at := slices.IndexFunc(p.spec.Roles, func(s v1alpha1.Role) bool { return s.Name == r.Role.Name })
+		startup, _, _ := p.spec.Roles[at].LifecycleOf()
+		end := r.startsUntil(running.Replica(r.Key), time.Duration(startup)*time.Second, running.Now)
+		if !end.After(running.Now) {
+			continue
+		}
+		starting[r.Role]++
+		if first := until[r.Role]; first.IsZero() || end.Before(first) {
+			until[r.Role] = end
+		}
+	}
+	for r, n := range starting {
+		if n*tolerated > p.Scales[r.Name].Requested {
+			r.Autoscaler.Starting = true
+			p.decideAt(until[r])
+		}
+	}
+}
+
+// tolerated is what share of the replicas may start while others are removed: one of so many. A HorizontalPodAutoscaler minds no
+// change of a tenth (--horizontal-pod-autoscaler-tolerance).
+const tolerated = 10
+
+// settles is how long a replica that serves counts as one that starts: until Prometheus has read all of those that are back, and
+// the HorizontalPodAutoscaler has such a result.
+const settles = maxInterval + time.Minute
+
+// startsUntil is until when a replica that exists counts as one that starts. What has not served for longer than it may take to
+// start does not: it may fail for ever. Crashes do not matter, because all replicas may have crashed together.
+func (r *Replica) startsUntil(state rollout.State, startup time.Duration, now time.Time) time.Time {
+	switch released := !r.Held && !r.Updated; {
+	case state.Since.IsZero():
+		return time.Time{}
+	case state.Serving && !released:
+		return state.Since.Add(settles)
+	case state.Broken:
+		return state.Since.Add(startup)
+	}
+	return now.Add(settles) // It gets other pods by this response, or its controller has not said anything of them.
+}

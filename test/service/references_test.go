@@ -1,0 +1,130 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/test/fixture"
+	"github.com/fusioninfer/function-inferenceservice/test/function"
+)
+
+// TestLostReferences replaces a whole InferenceService, as kubectl replace does. Crossplane then observes nothing of it, because its
+// references are gone, and finds the objects by their names. What they run counts as before.
+func TestLostReferences(t *testing.T) {
+	cases := map[string]struct {
+		reason, spec string
+		// held is how many replicas keep their pods.
+		held int
+	}{
+		"Same":   {reason: "Nothing changes.", spec: fmt.Sprintf(fourWorkers, "v1")},
+		"Image":  {reason: "A rollout replaces one replica at a time.", spec: fmt.Sprintf(fourWorkers, "v2"), held: 3},
+		"Paused": {reason: "A rollout that is paused replaces none.", spec: fmt.Sprintf(fourWorkers, "v2") + "rollout: {paused: true}\n", held: 4},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(fourWorkers, "v1"))
+			w.rollOut(fmt.Sprintf(fourWorkers, "v1"))
+			w.edit(tc.spec)
+			found := map[string][]string{}
+			for k, r := range w.req.GetObserved().GetResources() {
+				text, err := composed(t, k, r.GetResource()).MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				found["existing/"+k] = []string{string(text)}
+			}
+			before := maps.Clone(w.req.GetObserved().GetResources())
+			w.req.Observed.Resources = map[string]*fnv1.Resource{}
+			rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
+			if got := fixture.Fatals(rsp); got != "" {
+				t.Fatalf("%s %s", tc.reason, got)
+			}
+			held := 0
+			for k := range before {
+				o := rsp.GetDesired().GetResources()[k].GetResource()
+				if o == nil {
+					t.Errorf("%s %s goes", tc.reason, k)
+				}
+				if kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
+					held++
+				}
+			}
+			if held != tc.held {
+				t.Errorf("%s %d replicas keep their pods, want %d", tc.reason, held, tc.held)
+			}
+		})
+	}
+}
+
+// TestLostReferencesInFleet does the same with a service in two clusters of the fleet, where the control plane may lack kinds. Crossplane calls
+// the function six times at most, until it requires the same again.
+func TestLostReferencesInFleet(t *testing.T) {
+	fn := function.Start(t)
+	const input = `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip, fleet: {parentRefs: [{name: hub}]}, routes: {allowedHostnames: ["*"]}}`
+	spec := "roles:\n- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], hostnames: [h.example.com]}}\n" +
+		roleOf("a", "worker", 1, "v1") + "placement: {policy: Replicate, clusterSelector: {}}\n"
+	member := func(name string, reserved bool) string {
+		reservations := ""
+		if reserved {
+			reservations = "{uid: me, namespace: team, name: chat, replicas: [{role: a, indexes: [0], generation: 1}]}"
+		}
+		return fmt.Sprintf(`{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: %s}, spec: {providerConfigRef: {name: %[1]s}, pools: []},
+		  status: {pools: [{name: p, nodeCount: 9, free: [{nodeCount: 9}]}], reservations: [%s], entrypoint: {address: {type: IPAddress, value: 10.0.0.1}, port: 80}}}`, name, reservations)
+	}
+	req := fixture.Request(t, fixture.Service(spec), input)
+	definition := func(version string) []string {
+		return []string{fmt.Sprintf("{spec: {versions: [{name: %s, served: true}]}, status: {conditions: [{type: Established, status: \"True\"}]}}", version)}
+	}
+	found := map[string][]string{
+		"kind/httproutes.gateway.networking.k8s.io": definition("v1"), "kind/objects.kubernetes.m.crossplane.io": definition("v1alpha1"),
+	}
+	reconcile := func(i int) *fnv1.RunFunctionResponse {
+		found["fleet"] = []string{member("us-east", i > 0), member("us-west", i > 0)}
+		rsp, calls := fixture.Reconcile(t, fn, req, found)
+		if got := fixture.Fatals(rsp); got != "" {
+			t.Fatalf("step %d: %s", i, got)
+		}
+		t.Logf("step %d takes %d calls", i, calls)
+		return rsp
+	}
+	for i := range 4 {
+		rsp := reconcile(i)
+		fixture.Observe(req, rsp)
+		for k, r := range req.GetObserved().GetResources() {
+			req.Observed.Resources[k] = &fnv1.Resource{Resource: readyThere(t, r.GetResource())}
+		}
+		req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status"), "status")
+	}
+	before := req.GetObserved().GetResources()
+	if before["cluster/us-east/leaderworkerset/a/0"] == nil || before["httproute/fleet"] == nil {
+		t.Fatalf("the service has only %v", fixture.Keys(before))
+	}
+	for k, r := range before {
+		text, err := composed(t, k, r.GetResource()).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found["existing/"+k] = []string{string(text)}
+	}
+	req.Observed.Resources = map[string]*fnv1.Resource{}
+	desired := reconcile(4).GetDesired().GetResources()
+	for k := range before {
+		if desired[k] == nil {
+			t.Errorf("%s goes", k)
+		}
+	}
+}
+
+// composed returns an observed object as the API server has it, where Crossplane has composed it.
+func composed(tb testing.TB, k string, o *structpb.Struct) *structpb.Struct {
+	tb.Helper()
+	o = kube.With(o, structpb.NewStringValue(k), "metadata", "annotations", "crossplane.io/composition-resource-name")
+	owner := fixture.YAML(tb, `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, name: chat, uid: me, controller: true}`)
+	return kube.With(o, structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(owner)}}), "metadata", "ownerReferences")
+}

@@ -1,8 +1,8 @@
 /*
 Package role takes an InferenceRole through the steps of a call. An InferenceRole is the scale target of one
 role of an InferenceService. It composes nothing: the service that composes it reads how many replicas it asks
-for, and writes what runs into its spec. Here that is copied to the status, where the scale subresource has it.
-So nothing is required and nothing is polled.
+for, and writes into its spec what runs and what limits it. Here that is copied to the status, where the scale
+subresource and people have it. So nothing is required and nothing is polled.
 */
 package role
 
@@ -31,8 +31,12 @@ func New(c *composite.Call) *Role {
 	return &Role{call: c}
 }
 
+// Scaled is False while the role has another number of replicas than is asked for, and says why. The service has the
+// condition for all its roles.
+const Scaled = "Scaled"
+
 // ConditionTypes are the types of all conditions of an InferenceRole.
-func ConditionTypes() []string { return []string{composite.Accepted} }
+func ConditionTypes() []string { return []string{composite.Accepted, Scaled} }
 
 // An xr is the part of the composite resource that is read.
 type xr struct {
@@ -70,9 +74,13 @@ func (*Role) Require() error { return nil }
 
 // Respond answers with the status.
 func (r *Role) Respond() error {
+	scaled := composite.Condition{Type: Scaled, Status: composite.True, Reason: v1alpha1.ScaledAsRequested}
+	if l := r.spec.Current.Limit; l != nil {
+		scaled = composite.Condition{Type: Scaled, Status: composite.False, Reason: l.Reason, Message: l.Message}
+	}
 	return r.call.Accept(composite.Answer{
 		Status:     v1alpha1.InferenceRoleStatus{Replicas: r.spec.Current.Replicas, Selector: r.spec.Current.Selector},
-		Conditions: []composite.Condition{{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted}},
+		Conditions: []composite.Condition{{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted}, scaled},
 		Stable:     true,
 	})
 }

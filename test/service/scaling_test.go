@@ -76,6 +76,15 @@ func sent(rsp *fnv1.RunFunctionResponse, role string) string {
 	return fmt.Sprintf("%v noted %s", n.GetNumberValue(), kube.Lookup(o, "metadata", "annotations", startNote).GetStringValue())
 }
 
+// limited is what the InferenceRole of a role says of its limits in a response.
+func limited(rsp *fnv1.RunFunctionResponse, role string) string {
+	l := kube.Lookup(rsp.GetDesired().GetResources()["inferencerole/"+role].GetResource(), "spec", "current", "limit")
+	if l == nil {
+		return "nothing"
+	}
+	return kube.Lookup(l.GetStructValue(), "reason").GetStringValue() + ": " + kube.Lookup(l.GetStructValue(), "message").GetStringValue()
+}
+
 // setsOf counts the LeaderWorkerSets of a role in a response.
 func setsOf(rsp *fnv1.RunFunctionResponse, role string) int {
 	n := 0
@@ -312,12 +321,18 @@ func TestScaleMaximumLowered(t *testing.T) {
 	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w"), ", ", fixture.Condition(rsp, "Scaled")); got != "4 noted 4, 4, TRUE AsRequested" {
 		t.Errorf("nobody has scaled it: got %s", got)
 	}
+	if got := limited(rsp, "w"); got != "nothing" {
+		t.Errorf("nobody has scaled it: the InferenceRole says %s", got)
+	}
 	w.scale("w", 3)
 	w.apply()
 	w.edit(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 2}"))
 	rsp = w.apply()
 	if got := fmt.Sprint(sent(rsp, "w"), ", ", setsOf(rsp, "w"), ", ", fixture.Condition(rsp, "Scaled")); got != "left out, 2, FALSE Maximum" {
 		t.Errorf("somebody has scaled it: got %s", got)
+	}
+	if got := limited(rsp, "w"); got != "Maximum: role w: its InferenceRole asks for 3, and maxReplicas makes it 2" {
+		t.Errorf("somebody has scaled it: the InferenceRole says %s", got)
 	}
 }
 
@@ -522,13 +537,22 @@ func TestScaleRatioOfNonsense(t *testing.T) {
 func TestForgedTarget(t *testing.T) {
 	const xr = "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-w, namespace: team, uid: me}, spec: {%s}}"
 	cases := map[string]struct {
-		reason, spec, fatal string
-		status              map[string]any
+		reason, spec, fatal, scaled string
+		status                      map[string]any
 	}{
 		"Made": {
 			reason: "The status is what the spec says of what runs.",
 			spec:   "serviceName: chat, roleName: w, replicas: 9, current: {replicas: 2, selector: a=b}",
-			status: map[string]any{"replicas": float64(2), "selector": "a=b"},
+			status: map[string]any{"replicas": float64(2), "selector": "a=b"}, scaled: "TRUE AsRequested",
+		},
+		"Limited": {
+			reason: "The condition is what the spec says of the limits.",
+			spec:   "serviceName: chat, roleName: w, replicas: 9, current: {replicas: 2, limit: {reason: NoCapacity, message: m}}",
+			status: map[string]any{"replicas": float64(2)}, scaled: "FALSE NoCapacity",
+		},
+		"Reason": {
+			reason: "No condition can have any other reason.",
+			spec:   "serviceName: chat, roleName: w, current: {limit: {reason: no reason}}", fatal: "spec.current.limit.reason: Unsupported value",
 		},
 		"Nothing": {reason: "It has to name its role.", spec: "", fatal: "spec.roleName: Required value"},
 		"Negative": {
@@ -546,6 +570,9 @@ func TestForgedTarget(t *testing.T) {
 			if n := len(rsp.GetDesired().GetResources()); n > 0 {
 				t.Errorf("it composes %d objects", n)
 			}
+			if got := fixture.Condition(rsp, "Scaled"); tc.scaled != "" && got != tc.scaled {
+				t.Errorf("%s want %s, got %s", tc.reason, tc.scaled, got)
+			}
 			status := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
 			if diff := cmp.Diff(tc.status, status.AsMap(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s -want +got:\n%s", tc.reason, diff)
@@ -554,13 +581,15 @@ func TestForgedTarget(t *testing.T) {
 	}
 }
 
-// TestScaleWithoutRoom proves that a scale-up asks the fleet for room. Without any, the service says so, and what runs serves.
+// TestScaleWithoutRoom proves that a scale-up asks the fleet for room. Without any, the service and the InferenceRole say so, and what
+// runs serves. The InferenceRole does so only once the cluster has answered.
 func TestScaleWithoutRoom(t *testing.T) {
 	fn := function.Start(t)
 	req := fixture.Request(t, fixture.Service(fmt.Sprintf(oneRole, "scaling: {minReplicas: 2, maxReplicas: 6}")+"placement: {policy: Failover, clusterSelector: {}}"), "")
+	pending := ""
 	scaled := func(n int, generation int) *fnv1.RunFunctionResponse {
 		t.Helper()
-		rsp := settle(t, fn, req, []string{strings.Replace(memberOf("east", "None", generation), "group: 0, ", "", 1)})
+		rsp := settle(t, fn, req, []string{strings.Replace(strings.Replace(memberOf("east", "None", generation), "group: 0, ", "", 1), "status: {", "status: {"+pending, 1)})
 		if r := req.GetObserved().GetResources()["inferencerole/w"]; r != nil && n > 0 {
 			r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(float64(n)), "spec", "replicas")
 		}
@@ -583,6 +612,13 @@ func TestScaleWithoutRoom(t *testing.T) {
 	got := []string{fixture.Condition(rsp, "Accepted"), fixture.Condition(rsp, "WorkloadsReady"), fixture.Condition(rsp, "Scaled")}
 	if diff := cmp.Diff([]string{"TRUE Accepted", "FALSE WaitingForCapacity", "FALSE NoCapacity"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := limited(rsp, "w"); got != "nothing" {
+		t.Errorf("before the cluster has answered: the InferenceRole says %s", got)
+	}
+	pending = "pending: [{uid: me, namespace: team, name: chat, message: no room}], "
+	if got := limited(scaled(4, 1), "w"); got != "NoCapacity: role w: 2 of 4 replicas wait for capacity in the fleet" {
+		t.Errorf("the InferenceRole says %s", got)
 	}
 	delete(req.GetObserved().GetResources(), "inferencerole/w")
 	if got := sent(scaled(0, 1), "w"); got != "4 noted 4" {

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // KindInferenceRole is the kind of a namespaced XR in both Configurations. InferenceServices compose
@@ -20,8 +21,9 @@ const KindInferenceRole = "InferenceRole"
 // +kubebuilder:resource:path=inferenceroles,shortName=infrole,categories=fusioninfer
 // +kubebuilder:printcolumn:name="SERVICE",type=string,JSONPath=`.spec.serviceName`,description="The InferenceService with the role."
 // +kubebuilder:printcolumn:name="ROLE",type=string,JSONPath=`.spec.roleName`,description="The role."
-// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="Replicas that are asked for. The service says in its condition Scaled if it runs another number."
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`,description="Replicas that are asked for."
 // +kubebuilder:printcolumn:name="CURRENT",type=integer,JSONPath=`.status.replicas`,description="Replicas that exist."
+// +kubebuilder:printcolumn:name="SCALED",type=string,JSONPath=`.status.conditions[?(@.type=='Scaled')].reason`,description="AsRequested, or why the role has another number of replicas than is asked for."
 type InferenceRole struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -70,6 +72,31 @@ type CurrentReplicas struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Selector string `json:"selector,omitempty"`
+
+	// Limit is why the role has another number of replicas than is asked for. It is left out while it has that number.
+	// +optional
+	Limit *ScaleLimit `json:"limit,omitempty"`
+}
+
+// Reasons of the condition Scaled: a role has as many replicas as its InferenceRole asks for, or why it has another number.
+const (
+	ScaledAsRequested = "AsRequested"
+	ScaledMinimum     = "Minimum"
+	ScaledMaximum     = "Maximum"
+	ScaledRatio       = "Ratio"
+	ScaledNoCapacity  = "NoCapacity"
+)
+
+// A ScaleLimit is why a role has another number of replicas than its InferenceRole asks for.
+type ScaleLimit struct {
+	// Reason of the condition Scaled. NoCapacity says that replicas wait for capacity in the fleet.
+	// +kubebuilder:validation:Enum=Minimum;Maximum;Ratio;NoCapacity
+	Reason string `json:"reason"`
+
+	// Message of the condition Scaled.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // An InferenceRoleStatus is what runs of a role, for the scale subresource.
@@ -105,5 +132,11 @@ func ValidateRole(s *InferenceRoleSpec) field.ErrorList {
 		errs = append(errs, check.Between(spec.Child("replicas"), *s.Replicas, 0, MaxReplicas)...)
 	}
 	errs = append(errs, check.Between(spec.Child("current", "replicas"), s.Current.Replicas, 0, MaxReplicas)...)
-	return append(errs, check.Length(spec.Child("current", "selector"), s.Current.Selector, MaxSelector)...)
+	errs = append(errs, check.Length(spec.Child("current", "selector"), s.Current.Selector, MaxSelector)...)
+	if l := s.Current.Limit; l != nil {
+		path := spec.Child("current", "limit")
+		errs = append(errs, check.OneOf(path.Child("reason"), l.Reason, ScaledMinimum, ScaledMaximum, ScaledRatio, ScaledNoCapacity)...)
+		errs = append(errs, check.Length(path.Child("message"), l.Message, text.MaxMessage)...)
+	}
+	return errs
 }

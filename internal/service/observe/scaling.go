@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -160,8 +161,7 @@ func hadScaling(req incoming.Request, said func() scaledStatus, role string) boo
 // Reasons of the condition Scaled, besides those why a role has another number of replicas.
 const (
 	ReasonNotScaled   = "NoScaling"
-	ReasonAsRequested = "AsRequested"
-	ReasonNoCapacity  = "NoCapacity"
+	ReasonAsRequested = v1alpha1.ScaledAsRequested
 )
 
 // scaled says whether each role with scaling runs as many replicas as its scale target asks for.
@@ -174,50 +174,15 @@ func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
 		return c
 	}
 	reason, all := "", []string(nil)
-	add := func(why, message string) {
-		if reason == "" {
-			reason = why
-		}
-		all = append(all, message)
-	}
 	for _, r := range roles {
-		s := e.plan.Scales[r.Name]
-		if s.Reason != "" {
-			add(s.Reason, fmt.Sprintf("role %s: its InferenceRole asks for %d, and %s makes it %d", r.Name, s.Requested, limitOf[s.Reason], s.Replicas)+e.stopsAutoscaler(r, s))
-		}
-		if n := e.pendingOf(r); n > 0 {
-			add(ReasonNoCapacity, fmt.Sprintf("role %s: %d of %d replicas wait for capacity in the fleet", r.Name, n, e.total[r.Name].desired))
+		for _, l := range e.plan.ScaleLimits(r) {
+			reason, all = cmp.Or(reason, l.Reason), append(all, l.Message)
 		}
 	}
 	if len(all) > 0 {
 		return composite.Condition{Type: Scaled, Status: composite.False, Reason: reason, Message: text.Join(all, text.MaxMessage)}
 	}
 	return composite.Condition{Type: Scaled, Status: composite.True, Reason: ReasonAsRequested}
-}
-
-// stopsAutoscaler says that a role has an autoscaler which does nothing until somebody scales the role: a HorizontalPodAutoscaler
-// never scales a target of 0 (pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36).
-func (e *evaluator) stopsAutoscaler(r *plan.Role, s *plan.Scale) string {
-	if r.Autoscaler == nil || r.Autoscaler.Kind != key.HorizontalPodAutoscaler || s.Requested != 0 {
-		return ""
-	}
-	return fmt.Sprintf(". Its HorizontalPodAutoscaler does nothing until it asks for more: kubectl scale inferenceroles.fusioninfer.io %s --namespace=%s --replicas=%d", e.plan.ScaleTargetName(r), e.plan.Service.Namespace, s.Replicas)
-}
-
-// limitOf names what limits the number of replicas, by the reason.
-var limitOf = map[string]string{
-	plan.ScaledMinimum: "minReplicas",
-	plan.ScaledMaximum: "maxReplicas",
-	plan.ScaledRatio:   "spec.scaling.ratio",
-}
-
-// pendingOf is the number of replicas of a role whose capacity is not reserved.
-func (e *evaluator) pendingOf(r *plan.Role) int {
-	n := 0
-	for i := range e.plan.Clusters {
-		n += len(slices.DeleteFunc(slices.Clone(e.plan.Clusters[i].Pending), func(p plan.Replica) bool { return p.Role != r }))
-	}
-	return n
 }
 
 // components has the state of each role, with what its scale target asks for.

@@ -66,6 +66,7 @@ func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy
 func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
 	c := p.layout(a.Target, spec.Replicas)
 	c.LocalQueue, c.GangQueue = a.LocalQueue, a.GangQueue
+	c.Asked = a.Reason == scheduling.ReasonRequested
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
 	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group

@@ -123,6 +123,8 @@ type ClusterPlan struct {
 	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
 	// ExtraPending are those that a rollout would run beyond what is wanted.
 	Pending, ExtraPending []Replica
+	// Asked tells that the cluster has not answered yet whether there is room for Pending.
+	Asked bool
 	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.
 	NotStarted bool
 	// LocalQueue is the queue from which Kueue admits the replicas here. It is empty where Kueue

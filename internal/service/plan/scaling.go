@@ -43,13 +43,6 @@ type Scale struct {
 	Autoscales bool
 }
 
-// Reasons why a role does not run as many replicas as its scale target asks for.
-const (
-	ScaledMinimum = "Minimum"
-	ScaledMaximum = "Maximum"
-	ScaledRatio   = "Ratio"
-)
-
 // ScaleRoles decides how many replicas the roles with scaling have, by the names of the roles. It never
 // takes what is not known for 0: a role without a number keeps what runs.
 //
@@ -85,10 +78,10 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 		}
 		s.Replicas = s.Requested
 		if lowest := r.Scaling.Min(); s.Replicas < lowest {
-			s.Replicas, s.Reason = lowest, ScaledMinimum
+			s.Replicas, s.Reason = lowest, v1alpha1.ScaledMinimum
 		}
 		if highest := r.Scaling.Max(); s.Replicas > highest {
-			s.Replicas, s.Reason = highest, ScaledMaximum
+			s.Replicas, s.Reason = highest, v1alpha1.ScaledMaximum
 		}
 		all[r.Name] = s
 	}
@@ -153,7 +146,7 @@ func (b *balanced) become(n int32, other *balanced) {
 		return
 	}
 	if n != b.Replicas {
-		b.Replicas, b.Reason = n, ScaledRatio
+		b.Replicas, b.Reason = n, v1alpha1.ScaledRatio
 	}
 	if b.Replicas == b.Requested {
 		b.Reason = ""

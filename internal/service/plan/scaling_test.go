@@ -120,8 +120,8 @@ func TestScaleWritten(t *testing.T) {
 		"Lost":         {reason: "What runs may be more.", view: ScaleView{Running: 6}, want: written(highest)},
 		"LostDesired":  {reason: "What was wanted last may be, too.", view: ScaleView{Desired: ptr.To[int32](6), Running: 1}, want: written(highest)},
 		"LostOlder":    {reason: "The status may be older than what runs.", view: ScaleView{Desired: ptr.To[int32](2), Running: 3}, want: written(3)},
-		"Others":       {reason: "A number that somebody has set stays, and is allowed again later.", view: ScaleView{Replicas: ptr.To[int32](6)}, want: want{Requested: 6, Replicas: highest, Reason: ScaledMaximum}},
-		"OthersLowest": {reason: "The same goes for a lower one.", view: ScaleView{Replicas: ptr.To[int32](1)}, want: want{Requested: 1, Replicas: lowest, Reason: ScaledMinimum}},
+		"Others":       {reason: "A number that somebody has set stays, and is allowed again later.", view: ScaleView{Replicas: ptr.To[int32](6)}, want: want{Requested: 6, Replicas: highest, Reason: v1alpha1.ScaledMaximum}},
+		"OthersLowest": {reason: "The same goes for a lower one.", view: ScaleView{Replicas: ptr.To[int32](1)}, want: want{Requested: 1, Replicas: lowest, Reason: v1alpha1.ScaledMinimum}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

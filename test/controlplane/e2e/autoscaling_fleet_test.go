@@ -76,7 +76,8 @@ func (a *autoscaling) full(t *testing.T, s *unstructured.Unstructured) {
 	})
 }
 
-// isFull returns an error unless a role of a service wants more than the two replicas for which there is room, and the service says so.
+// isFull returns an error unless a role of a service wants more than the two replicas for which there is room, and the service
+// and the InferenceRole say so.
 func (a *autoscaling) isFull(ctx context.Context, t *testing.T, s *unstructured.Unstructured) error {
 	t.Helper()
 	o, err := a.Get(ctx, s)
@@ -91,6 +92,9 @@ func (a *autoscaling) isFull(ctx context.Context, t *testing.T, s *unstructured.
 	status, reason, message := condition(o, "Scaled")
 	if ready := a.ready(t, s, "worker"); wanted <= 2 || ready != 2 || status != "False" || reason != "NoCapacity" {
 		return fmt.Errorf("%d replicas are wanted and %d are ready, and Scaled is %s (%s: %s)", wanted, ready, status, reason, message)
+	}
+	if status, reason, message := condition(role, "Scaled"); status != "False" || reason != "NoCapacity" {
+		return fmt.Errorf("Scaled of the InferenceRole is %s (%s: %s)", status, reason, message)
 	}
 	return nil
 }

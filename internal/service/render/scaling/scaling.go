@@ -20,11 +20,11 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	var all []kube.Object
 	for _, r := range p.ScaledRoles() {
 		s := p.Scales[r.Name]
-		spec := map[string]any{
-			"serviceName": p.Service.Name,
-			"roleName":    r.Name,
-			"current":     map[string]any{"replicas": int64(s.Running), "selector": selector(p, r)},
+		current := map[string]any{"replicas": int64(s.Running), "selector": selector(p, r)}
+		if l := p.ScaleLimit(r); l != nil {
+			current["limit"] = map[string]any{"reason": l.Reason, "message": l.Message}
 		}
+		spec := map[string]any{"serviceName": p.Service.Name, "roleName": r.Name, "current": current}
 		metadata := map[string]any{
 			"name": p.ScaleTargetName(r), "namespace": p.Service.Namespace,
 			"labels": labels(p, r),

@@ -42,10 +42,12 @@ func scales(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 			return n == tc.want && current == fmt.Sprintf("%d %d", tc.ask, tc.want), fmt.Errorf("%d pods run, and the InferenceRole says %s", n, current)
 		})
 		reason := map[bool]string{true: "AsRequested", false: "Maximum"}[tc.ask == tc.want]
-		until(t, c, "Scaled has the reason "+reason, func(context.Context) (bool, error) {
-			got := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), "inferenceservices.fusioninfer.io/"+o.GetName(), `--output=jsonpath={.status.conditions[?(@.type=="Scaled")].reason}`)
-			return got == reason, fmt.Errorf("it has %q", got)
-		})
+		for _, says := range []string{"inferenceservices.fusioninfer.io/" + o.GetName(), "inferenceroles.fusioninfer.io/" + o.GetName() + "-worker"} {
+			until(t, c, "Scaled of "+says+" has the reason "+reason, func(context.Context) (bool, error) {
+				got := kubectl(t, c, "get", "--namespace="+o.GetNamespace(), says, `--output=jsonpath={.status.conditions[?(@.type=="Scaled")].reason}`)
+				return got == reason, fmt.Errorf("it has %q", got)
+			})
+		}
 	}
 	same(t, "scaling", before, only(pods(), o.GetName()+"-worker-0-"))
 }

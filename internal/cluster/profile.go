@@ -95,8 +95,8 @@ func steady(pool *capacity.Pool, before, estimates map[string]capacity.Estimate)
 	var free []capacity.NodeClass
 	for _, part := range pool.ByTaints() {
 		e := part.Estimate()
-		if was, known := before[part.Name]; known {
-			e = e.Steady(was, part.Empty())
+		if was, known := before[part.Name]; known || part.Name != pool.Name {
+			e = e.Steady(was, part.Empty()) // One of tainted nodes that is left out was 0.
 		}
 		if part.Name != pool.Name && e == (capacity.Estimate{}) {
 			continue // Nodes that are full, and get a taint, change nothing for anybody.

@@ -12,6 +12,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -208,5 +210,34 @@ func TestToldIsKept(t *testing.T) {
 				t.Errorf("%s of %s: -want, +got:\n%s", f, k, diff)
 			}
 		}
+	}
+}
+
+// TestSteadyTaints proves that the last free node does not change the estimates again and again, whether it has taints or not.
+func TestSteadyTaints(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		taint  func(capacity.NodeClass) capacity.NodeClass
+		want   []bool
+	}{
+		"None":    {reason: "Two nodes have to be free first.", taint: func(c capacity.NodeClass) capacity.NodeClass { return c }, want: []bool{false, false, true, false}},
+		"Tainted": {reason: "The same goes for nodes with taints.", taint: func(c capacity.NodeClass) capacity.NodeClass { return capacitytest.Tainted(c, "x") }, want: []bool{false, false, true, false}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var told []bool
+			estimates := map[string]capacity.Estimate{}
+			for _, full := range []int64{10, 9, 8, 10} {
+				pool := capacitytest.Pool("gpu", tc.taint(capacitytest.Nodes(10, 8, 64)))
+				free := capacity.Free{Pools: []capacity.Pool{pool}}
+				free.ForceAllocate([]capacity.PodSet{{Requirements: capacitytest.Tolerating(capacitytest.Requirements(8, 64), "x"), Count: full}})
+				next := map[string]capacity.Estimate{}
+				told = append(told, len(steady(&free.Pools[0], estimates, next)) > 0)
+				estimates = next
+			}
+			if diff := cmp.Diff(tc.want, told); diff != "" {
+				t.Errorf("%s -want +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -18,13 +19,17 @@ import (
 // references are gone, and finds the objects by their names. What they run counts as before.
 func TestLostReferences(t *testing.T) {
 	cases := map[string]struct {
-		reason, spec string
+		reason, spec, fatal string
 		// held is how many replicas keep their pods.
 		held int
 	}{
 		"Same":   {reason: "Nothing changes.", spec: fmt.Sprintf(fourWorkers, "v1")},
 		"Image":  {reason: "A rollout replaces one replica at a time.", spec: fmt.Sprintf(fourWorkers, "v2"), held: 3},
 		"Paused": {reason: "A rollout that is paused replaces none.", spec: fmt.Sprintf(fourWorkers, "v2") + "rollout: {paused: true}\n", held: 4},
+		"Port": {
+			reason: "Requests go to one port of all pods.", spec: strings.ReplaceAll(fmt.Sprintf(fourWorkers, "v1"), "serve, /m", "serve, /m, --port=8001"),
+			fatal: "must answer on port 8000, and not on 8001, while pods of its former template serve",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,8 +47,11 @@ func TestLostReferences(t *testing.T) {
 			before := maps.Clone(w.req.GetObserved().GetResources())
 			w.req.Observed.Resources = map[string]*fnv1.Resource{}
 			rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
-			if got := fixture.Fatals(rsp); got != "" {
-				t.Fatalf("%s %s", tc.reason, got)
+			if got := fixture.Fatals(rsp); (got == "") != (tc.fatal == "") || !strings.Contains(got, tc.fatal) {
+				t.Fatalf("%s want %q, got %q", tc.reason, tc.fatal, got)
+			}
+			if tc.fatal != "" {
+				return
 			}
 			held := 0
 			for k := range before {

@@ -15,6 +15,7 @@ import (
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
@@ -42,10 +43,28 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 
+// composed returns an object that the service composes under a key. Crossplane observes what the XR refers to (composition_functions.go of
+// v2, ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. What guards running
+// pods goes by what the service controls all the same: a new template would restart all replicas at once, and another port or selector
+// would cut them off. Everything else is made anew.
+func (r *ObservedState) composed(k key.Key) incoming.Object {
+	o := r.req.Observed(k)
+	if o.Exists() {
+		return o
+	}
+	existing, _ := r.req.Required(composite.Existing(k))
+	for _, e := range existing {
+		if r.composedAs(k, e) {
+			return e
+		}
+	}
+	return o
+}
+
 // PoolType returns the type of role whose pods an InferencePool selects, and whether the pool exists. Without
 // a type it selects the pods of all roles.
 func (r *ObservedState) PoolType(k key.Key) (t v1alpha1.ComponentType, exists bool) {
-	o := r.req.Observed(k)
+	o := r.composed(k)
 	return v1alpha1.ComponentType(poolType.Text(o)), o.Exists()
 }
 
@@ -53,7 +72,7 @@ func (r *ObservedState) PoolType(k key.Key) (t v1alpha1.ComponentType, exists bo
 var poolType = remote.NewDesiredPath("spec", "selector", "matchLabels", naming.LabelComponentType)
 
 // ServiceRole returns the only role whose pods a Service selects.
-func (r *ObservedState) ServiceRole(k key.Key) string { return serviceRole.Text(r.req.Observed(k)) }
+func (r *ObservedState) ServiceRole(k key.Key) string { return serviceRole.Text(r.composed(k)) }
 
 // serviceRole is the role that a Service selects.
 var serviceRole = remote.NewDesiredPath("spec", "selector", naming.LabelRoleName)

@@ -66,7 +66,7 @@ func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
 		if !has || o.Key.Name != "" {
 			continue
 		}
-		was, is := f.of(r.req.Observed(o.Key)), f.of(incoming.ObjectOf(o.Resource))
+		was, is := f.of(r.composed(o.Key)), f.of(incoming.ObjectOf(o.Resource))
 		var err *field.Error
 		switch {
 		case was.port == 0 || was == is:

@@ -60,7 +60,7 @@ func (r *ObservedState) Replica(k key.Key) rollout.State {
 }
 
 func (r *ObservedState) replica(k key.Key) rollout.State {
-	observed := r.workload(k)
+	observed := r.composed(k)
 	if !observed.Exists() {
 		return rollout.State{}
 	}
@@ -90,23 +90,6 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 		s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
 	}
 	return s
-}
-
-// workload returns the object of a replica. Crossplane observes what the XR refers to (composition_functions.go of v2,
-// ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. A rollout goes on from what
-// the service controls all the same, or a new template would restart all replicas at once. Everything else is made anew.
-func (r *ObservedState) workload(k key.Key) incoming.Object {
-	o := r.req.Observed(k)
-	if o.Exists() {
-		return o
-	}
-	existing, _ := r.req.Required(composite.Existing(k))
-	for _, e := range existing {
-		if r.composedAs(k, e) {
-			return e
-		}
-	}
-	return o
 }
 
 // given returns the revision of the template that a replica was given last, and whether a partition holds

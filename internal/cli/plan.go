@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
@@ -27,7 +28,7 @@ type Plan struct {
 	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services, of clusters or of ModelCaches. Can be repeated, with one of each kind."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
-	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service or a cluster that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }
 
@@ -92,6 +93,9 @@ func (f *files) fleet(from string, paths []string) ([]object, error) {
 	}
 	seen := map[identity]bool{}
 	for i := range all {
+		if kind := all[i].GetKind(); kind == inputv1alpha1.KindInput || kind == inputv1alpha1.KindClusterInput {
+			return nil, fmt.Errorf("cannot use the %s of %s: pass it with --input", kind, from)
+		}
 		if all[i].GetName() == "" {
 			return nil, fmt.Errorf("cannot use a %s of %s: it has no metadata.name", all[i].GetKind(), from)
 		}

@@ -284,6 +284,32 @@ func TestPlan(t *testing.T) {
 				err: "warning: InferenceService team/waits is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong\n",
 			},
 		},
+		"ClusterRefused": {
+			reason: "Nobody knows what becomes of the services in a cluster that the function refuses.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue() == "InferenceCluster" {
+					return map[string]any{"refused": "spec.a: wrong"}
+				}
+				return stays(now, req)
+			},
+			plan: Plan{Drain: []string{"east"}, DetailedExitcode: true},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE                     FREE BEFORE  FREE AFTER
+  !  east     stopPolicy Drain, refused  -            -
+`,
+				err:  "warning: InferenceCluster east is refused, so nothing runs or is placed there here, whatever its status says: spec.a: wrong\n",
+				code: 1,
+			},
+		},
+		"InputOfChange": {
+			reason: "An Input without a name is told where it belongs.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use the Input of --change: pass it with --input\n", code: 1},
+		},
 		"ChangeRefused": {
 			reason: "A change that the function refuses is no plan.",
 			fn: func(_ time.Time, req *fnv1.RunFunctionRequest) map[string]any {

@@ -16,8 +16,8 @@ type clusterChange struct {
 	Change string `json:"change,omitempty"`
 	Before string `json:"freeBefore,omitempty"`
 	After  string `json:"freeAfter,omitempty"`
-	// changed tells that it was not so before.
-	changed bool
+	// changed tells that it was not so before, and refused that the function refuses the cluster.
+	changed, refused bool
 }
 
 func compareCluster(id identity, before, after picture) clusterChange {
@@ -25,9 +25,6 @@ func compareCluster(id identity, before, after picture) clusterChange {
 	is, exists := after.clusters[id]
 	c := clusterChange{Name: id.name, Before: free(was), After: free(is)}
 	var all []string
-	if exists && after.refused[id] != "" {
-		all = append(all, "refused: "+after.refused[id])
-	}
 	switch {
 	case !exists:
 		all = append(all, "deleted")
@@ -37,6 +34,9 @@ func compareCluster(id identity, before, after picture) clusterChange {
 		all = append(all, edits(was, is)...)
 	}
 	c.changed = len(all) > 0
+	if c.refused = exists && after.refused[id] != ""; c.refused {
+		all = append(all, "refused")
+	}
 	if exists && after.lost[configOfCluster(is)] {
 		all = append(all, "out of reach")
 		c.changed = c.changed || !before.lost[configOfCluster(is)]

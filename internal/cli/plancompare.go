@@ -281,6 +281,9 @@ func grouped(o object) bool {
 
 // exit returns the exit code that tells what changes.
 func (c comparison) exit() error {
+	if slices.ContainsFunc(c.Clusters, func(c clusterChange) bool { return c.refused }) {
+		return errRefused // Nobody knows what becomes of the services in it.
+	}
 	code := exitCodeError(0)
 	for _, s := range c.Services {
 		switch s.Change {

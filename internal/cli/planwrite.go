@@ -39,6 +39,9 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 		if o.changed {
 			sign = "~"
 		}
+		if o.refused {
+			sign = "!"
+		}
 		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"))
 	}
 	return align(w, b.String())

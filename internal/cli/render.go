@@ -51,13 +51,16 @@ type Render struct {
 	Simulate         bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
 	Format           string   `enum:"yaml,json,summary" default:"yaml" help:"yaml, json or summary. A summary is for people."`
 	Strict           bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
-	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. A ModelCache has to be among the required objects. --explain does so by itself, and a summary shows which roles wait for them."`
+	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. If the service names a ModelCache, that has to be among the required objects. --explain does so by itself, and a summary shows which roles wait for them."`
 	Explain          bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
 }
 
 // Run renders. It writes to standard output only if everything succeeds.
 func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	s.Err = forPeople{s.Err}
+	if r.Explain && (r.Format == "json" || r.Format == "summary") {
+		return fmt.Errorf("cannot write --explain as %s: it is text for people, so leave out --format", r.Format)
+	}
 	given, err := r.load(&files{stdin: s.In, err: s.Err})
 	if err != nil {
 		return err

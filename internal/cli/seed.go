@@ -246,7 +246,11 @@ func (s *simulation) differences(all []object, going map[types.UID]bool) []strin
 	var warnings []string
 	refused := s.refusals()
 	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
-		warnings = append(warnings, fmt.Sprintf("%s %s is refused with this Input, so it neither moves nor takes capacity here: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "; ")))
+		so := "is refused with this Input, so it neither moves nor takes capacity here"
+		if id.kind == v1alpha1.KindInferenceCluster {
+			so = "is refused, so nothing runs or is placed there here, whatever its status says"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s %s %s: %s", id.kind, id.nice(), so, strings.Join(problems(refused[id]), "; ")))
 	}
 	uids := maps.Clone(going)
 	for id := range s.xrs {

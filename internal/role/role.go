@@ -31,12 +31,8 @@ func New(c *composite.Call) *Role {
 	return &Role{call: c}
 }
 
-// Scaled is False while the role has another number of replicas than is asked for, and says why. The service has the
-// condition for all its roles.
-const Scaled = "Scaled"
-
 // ConditionTypes are the types of all conditions of an InferenceRole.
-func ConditionTypes() []string { return []string{composite.Accepted, Scaled} }
+func ConditionTypes() []string { return []string{composite.Accepted, v1alpha1.ConditionScaled} }
 
 // An xr is the part of the composite resource that is read.
 type xr struct {
@@ -74,9 +70,9 @@ func (*Role) Require() error { return nil }
 
 // Respond answers with the status.
 func (r *Role) Respond() error {
-	scaled := composite.Condition{Type: Scaled, Status: composite.True, Reason: v1alpha1.ScaledAsRequested}
+	scaled := composite.Condition{Type: v1alpha1.ConditionScaled, Status: composite.True, Reason: v1alpha1.ScaledAsRequested}
 	if l := r.spec.Current.Limit; l != nil {
-		scaled = composite.Condition{Type: Scaled, Status: composite.False, Reason: l.Reason, Message: l.Message}
+		scaled = composite.Condition{Type: v1alpha1.ConditionScaled, Status: composite.False, Reason: l.Reason, Message: l.Message}
 	}
 	return r.call.Accept(composite.Answer{
 		Status:     v1alpha1.InferenceRoleStatus{Replicas: r.spec.Current.Replicas, Selector: r.spec.Current.Selector},

@@ -78,6 +78,10 @@ type CurrentReplicas struct {
 	Limit *ScaleLimit `json:"limit,omitempty"`
 }
 
+// ConditionScaled is the condition of an InferenceService and of its InferenceRoles that says whether roles have as many replicas as
+// is asked for.
+const ConditionScaled = "Scaled"
+
 // Reasons of the condition Scaled: a role has as many replicas as its InferenceRole asks for, or why it has another number.
 const (
 	ScaledAsRequested = "AsRequested"

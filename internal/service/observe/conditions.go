@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -32,7 +33,7 @@ const (
 	WorkloadsReady = "WorkloadsReady"
 	// Scaled is False while a role runs another number of replicas than its scale target asks for, or has
 	// no target or autoscaler, or one that is being deleted. Readiness depends on it for the latter only.
-	Scaled = "Scaled"
+	Scaled = v1alpha1.ConditionScaled
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"
 	// RouteReady is False while a gateway refuses the route or the pool. It is True with a

@@ -87,7 +87,8 @@ type Decision struct {
 	Serves bool
 	// TakenOver tells that other clusters answer, or let wait, what is requested here.
 	TakenOver bool
-	// Due is when the service leaves the cluster, if that stays out of reach. Zero if it does not.
+	// Due is when the service may have to leave the cluster, if that stays out of reach. Zero if it need not, or if
+	// that is not known.
 	Due time.Time
 	// Abandoned tells that what runs there is forgotten, and not deleted.
 	Abandoned bool
@@ -243,8 +244,8 @@ func (p *scheduler) decide(i int) Decision {
 		d.State, d.Groups = v1alpha1.StateLeaving, withoutReplicas(p.Groups)
 		d.Message += p.queueLeaves(i)
 	}
-	if d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && !c.InOutage && p.Policy != v1alpha1.PlacementReplicate {
-		d.Due = c.Unreachable.Add(p.FailoverAfter)
+	if d.Reason == ReasonUnreachable && d.State == v1alpha1.StatePlaced && p.Policy != v1alpha1.PlacementReplicate {
+		d.Due = c.failoverAt(p.FailoverAfter)
 	}
 	// A cluster keeps its traffic for groups that are assigned to it and exist there. Groups that
 	// are only pending there do not count.

@@ -32,8 +32,10 @@ type Candidate struct {
 	StopMessage string
 	// Unreachable is the time since when the cluster is out of reach, if it is.
 	Unreachable *time.Time
-	// InOutage tells that most of the fleet went out of reach at the same time.
-	InOutage bool
+	// InOutage tells that most of the fleet went out of reach at the same time. OutageEnds is when this may no
+	// longer hold. It is zero while no cluster has come back.
+	InOutage   bool
+	OutageEnds time.Time
 	// Free is the capacity that is free in addition to the service's own reservation.
 	Free capacity.Free
 	// Uncounted tells that no capacity is counted there, so everything fits: Kueue admits it.

@@ -14,7 +14,7 @@ const outageWindow = 10 * time.Minute
 
 // OutageCounts tells whether a cluster still counts as lost that is back from an outage. There may have been none.
 func OutageCounts(last *v1alpha1.Outage, now time.Time) bool {
-	return last != nil && now.Sub(last.Until.Time).Abs() <= outageWindow
+	return last != nil && now.Sub(last.Until.Time).Abs() < outageWindow
 }
 
 // outageAt tells whether most of the fleet went out of reach at about a time. Then the control
@@ -28,7 +28,9 @@ func OutageCounts(last *v1alpha1.Outage, now time.Time) bool {
 // was back before the others went was in no outage with them.
 //
 // InferenceClusters that share one real cluster count once, since they are lost together.
-func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time) bool {
+//
+// Ends is when the first of those that came back no longer counts. It is zero if none has come back.
+func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time) (in bool, ends time.Time) {
 	lost, all := map[string]bool{}, map[string]bool{}
 	for name, c := range fleet {
 		at, id := c.Status.UnreachableSince, cmp.Or(c.Status.ClusterUID, name)
@@ -37,10 +39,41 @@ func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time)
 		}
 		all[id] = true
 		last := c.Status.LastOutage
+		isLost := !at.IsZero() && at.Sub(since).Abs() <= outageWindow
 		cameBack := OutageCounts(last, now) && last.Since.Sub(since).Abs() <= outageWindow && !last.Until.Time.Before(since)
-		if cameBack || !at.IsZero() && at.Sub(since).Abs() <= outageWindow {
+		if isLost || cameBack {
 			lost[id] = true
 		}
+		if !isLost && cameBack {
+			ends = earliest(ends, last.Until.Add(outageWindow))
+		}
 	}
-	return len(lost) > 1 && 2*len(lost) > len(all)
+	if in = len(lost) > 1 && 2*len(lost) > len(all); !in {
+		return false, time.Time{}
+	}
+	return true, ends
+}
+
+// earliest returns the earlier of two times. Zero means none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// failoverAt is when a service may have to leave a cluster that is out of reach. It is zero while that is not known,
+// because no cluster has come back from an outage of the fleet.
+func (c *Candidate) failoverAt(after time.Duration) time.Time {
+	due := c.Unreachable.Add(after)
+	switch {
+	case !c.InOutage:
+		return due
+	case c.OutageEnds.IsZero():
+		return time.Time{}
+	case due.Before(c.OutageEnds):
+		return c.OutageEnds
+	default:
+		return due
+	}
 }

@@ -39,6 +39,11 @@ func TestOutage(t *testing.T) {
 	type outcome struct {
 		State   v1alpha1.PlacementState
 		Message string
+		Due     time.Time
+	}
+	// staysUntil is when the first cluster that came back no longer counts as lost.
+	staysUntil := func(minutes int) outcome {
+		return outcome{State: v1alpha1.StatePlaced, Message: message, Due: schedulingtest.Noon.Add(time.Duration(minutes) * time.Minute)}
 	}
 	leaves := outcome{State: v1alpha1.StateLeaving, Message: "out of reach since 2026-03-01T11:00:00Z, longer than 5m0s, and is left once it runs elsewhere"}
 	stays := outcome{State: v1alpha1.StatePlaced, Message: message}
@@ -64,12 +69,16 @@ func TestOutage(t *testing.T) {
 		"Before":    {reason: "A cluster that was lost before was not of the fleet any more.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(600)), schedulingtest.Cluster("south")}, want: leaves},
 		"Abandoned": {reason: "Abandoned clusters are not counted.", fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", lost(60), stop(v1alpha1.StopAbandon)), schedulingtest.Cluster("south")}, want: leaves},
 		"ComesBack": {
-			reason: "Two of three were lost, and one of them was read again a minute ago.", want: stays,
+			reason: "Two of three were lost, and one of them was read again a minute ago.", want: staysUntil(9),
 			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 1)), schedulingtest.Cluster("south")},
+		},
+		"ComeBack": {
+			reason: "Four of five were lost. The first that came back may end the outage.", want: staysUntil(4),
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 6)), schedulingtest.Cluster("south", back(58, 1)), schedulingtest.Cluster("north"), schedulingtest.Cluster("center", lost(60))},
 		},
 		"CameBack": {
 			reason: "The other one is back for longer, so this one is lost by itself.", want: leaves,
-			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 11)), schedulingtest.Cluster("south")},
+			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(52, 10)), schedulingtest.Cluster("south")},
 		},
 		"LostBeforeAndBack": {
 			reason: "The other one was lost long before this one.", want: leaves,
@@ -85,7 +94,7 @@ func TestOutage(t *testing.T) {
 			fleet:  []*v1alpha1.InferenceCluster{east(lost(6)), schedulingtest.Cluster("west", back(8, 7)), schedulingtest.Cluster("south")},
 		},
 		"LostAgain": {
-			reason: "The other one came back with it, and is lost once more.", want: stays,
+			reason: "The other one came back with it, and is lost once more.", want: staysUntil(8),
 			fleet: []*v1alpha1.InferenceCluster{east(), schedulingtest.Cluster("west", back(60, 2), lost(1)), schedulingtest.Cluster("south")},
 		},
 		"Drained": {
@@ -105,7 +114,7 @@ func TestOutage(t *testing.T) {
 			var got outcome
 			for _, a := range r.Assignments {
 				if a.Name == "east" {
-					got = outcome{a.State, a.Message}
+					got = outcome{a.State, a.Message, a.Due}
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -61,7 +61,9 @@ func (v *view) candidate(m member) Candidate {
 	c.RefusesGang = v.demand.HasGang && ic.Spec.LocalQueue() != ""
 	c.OutOfScope, c.OutOfScopeMessage = v.demand.Scope.without(ic)
 	readCluster(&c, ic)
-	c.InOutage = c.Unreachable != nil && outageAt(v.snapshot.Clusters, *c.Unreachable, v.snapshot.Now)
+	if c.Unreachable != nil {
+		c.InOutage, c.OutageEnds = outageAt(v.snapshot.Clusters, *c.Unreachable, v.snapshot.Now)
+	}
 	v.readReserved(&c, ic, m.inferenceCluster)
 	return c
 }

@@ -29,8 +29,12 @@ type Plan struct {
 
 	All              bool   `help:"Show services that stay as they are, too."`
 	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, or a new one cannot. 1 is an error, or a service or a cluster that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
+	Strict           bool   `help:"Exit with 1 if a field of --change is unknown, as kubectl apply does. Without it, that is a warning."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }
+
+// errStrict refuses files by --strict.
+var errStrict = errors.New("--strict refuses the files because of the unknown fields above")
 
 // Exit codes of --detailed-exitcode.
 const (
@@ -60,7 +64,11 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	if err != nil {
 		return err
 	}
-	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknownFields("--change", changes)))
+	unknown := unknownFields("--change", changes)
+	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknown))
+	if p.Strict && len(unknown) > 0 {
+		return errStrict
+	}
 	warnings, err := load(ctx, s, fleet)
 	if err != nil {
 		return err

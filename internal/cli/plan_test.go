@@ -206,6 +206,17 @@ func TestPlan(t *testing.T) {
 				code: 3,
 			},
 		},
+		"Strict": {
+			reason: "With --strict an unknown field of a change is an error.",
+			fn:     stays,
+			files:  map[string]string{"new.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new, namespace: team}, spec: {modl: {}}}"},
+			plan:   Plan{Change: []string{"new.yaml"}, Strict: true},
+			want: want{
+				err: "warning: --change: InferenceService team/new: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"error: --strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
+		},
 		"Refused": {
 			reason: "A service that the function refuses holds nothing here, so everything else may differ from the fleet.",
 			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
@@ -214,7 +225,8 @@ func TestPlan(t *testing.T) {
 				}
 				return stays(now, req)
 			},
-			plan: Plan{Drain: []string{"east"}, DetailedExitcode: true},
+			files: map[string]string{"in.yaml": inputDoc},
+			plan:  Plan{Input: []string{"in.yaml"}, Drain: []string{"east"}, DetailedExitcode: true},
 			want: want{
 				out: `Plan: 1 service is refused.
 
@@ -247,7 +259,7 @@ func TestPlan(t *testing.T) {
      CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
   ~  east     stopPolicy Drain  -            -
 `,
-				err: "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: �[2Jwrong�\n",
+				err: "warning: InferenceService team/chat is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.a: �[2Jwrong�\n",
 			},
 		},
 		"ControlCharactersInAnError": {
@@ -281,7 +293,7 @@ func TestPlan(t *testing.T) {
      CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
   ~  east     stopPolicy Drain  -            -
 `,
-				err: "warning: InferenceService team/waits is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong\n",
+				err: "warning: InferenceService team/waits is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.a: wrong\n",
 			},
 		},
 		"ClusterRefused": {

@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,7 +89,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 		return err
 	}
 	if r.Strict && len(unknown) > 0 {
-		return errors.New("--strict refuses the files because of the unknown fields above")
+		return errStrict
 	}
 	return r.write(ctx, fn, given, rsp, s.Out)
 }

@@ -247,8 +247,11 @@ func (s *simulation) differences(all []object, going map[types.UID]bool) []strin
 	refused := s.refusals()
 	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
 		so := "is refused with this Input, so it neither moves nor takes capacity here"
-		if id.kind == v1alpha1.KindInferenceCluster {
+		switch {
+		case id.kind == v1alpha1.KindInferenceCluster:
 			so = "is refused, so nothing runs or is placed there here, whatever its status says"
+		case s.inputs[id.kind] == nil || s.made[id.kind]:
+			so = "is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here"
 		}
 		warnings = append(warnings, fmt.Sprintf("%s %s %s: %s", id.kind, id.nice(), so, strings.Join(problems(refused[id]), "; ")))
 	}

@@ -1,6 +1,6 @@
 // Package v1alpha1 has the inputs of the function, which a platform team sets in the
-// Compositions: the Input for InferenceServices, the ClusterInput for InferenceClusters, and the ModelInput
-// for InferenceModels and ModelCaches.
+// Compositions: the Input for InferenceServices and ModelCaches, the ClusterInput for InferenceClusters, and
+// the ModelInput for InferenceModels.
 // +groupName=fn.fusioninfer.io
 // +versionName=v1alpha1
 package v1alpha1

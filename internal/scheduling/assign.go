@@ -114,7 +114,7 @@ func newScheduler(problem Problem) *scheduler {
 	n := len(problem.Candidates)
 	p := &scheduler{
 		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), place: make([]int, n), steps: searchSteps,
-		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{},
+		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{}, emptied: map[int]bool{},
 	}
 	p.Candidates = slices.Clone(p.Candidates)
 	for i := range p.Candidates {
@@ -148,6 +148,9 @@ func (p *scheduler) assign() Solution {
 		}
 	}
 	p.places = p.looked
+	for i := range p.assigned {
+		p.runs = append(p.runs, names(p.assigned[i]))
+	}
 	all := make([]Decision, 0, n)
 	for i := range p.Candidates {
 		all = append(all, p.decide(i))
@@ -174,6 +177,10 @@ type scheduler struct {
 	// assigned has the groups that each candidate is to run: those whose home it is, or all
 	// under Replicate. asked has the groups for which it is only asked to reserve capacity.
 	assigned, asked [][]reservation.ReplicaGroup
+	// runs has the names of the groups in assigned, once each group has its home.
+	runs []map[key.GroupID]bool
+	// emptied is what allReplaced has told of candidates so far.
+	emptied map[int]bool
 	// startTimedOut has the candidates where a group could not answer in time.
 	startTimedOut map[int]bool
 	// looked tells that it mattered so far what is free, and places that it did so for the home of a unit.
@@ -228,10 +235,10 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
 	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
-	assigned, asked := names(p.assigned[i]), names(p.asked[i])
+	asked := names(p.asked[i])
 	for _, group := range p.Groups {
 		switch {
-		case assigned[group.Name] && !p.eligibility[i].mustLeave:
+		case p.runs[i][group.Name] && !p.eligibility[i].mustLeave:
 			d.add(group, c.existsOrReserved)
 		case asked[group.Name]:
 			d.add(group, func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] })
@@ -287,8 +294,4 @@ func names(groups []reservation.ReplicaGroup) map[key.GroupID]bool {
 		all[groups[i].Name] = true
 	}
 	return all
-}
-
-func contains(groups []reservation.ReplicaGroup, group *reservation.ReplicaGroup) bool {
-	return slices.ContainsFunc(groups, func(o reservation.ReplicaGroup) bool { return o.Name == group.Name })
 }

@@ -1380,7 +1380,6 @@ func TestLeavesByGroup(t *testing.T) {
 	}
 }
 
-// BenchmarkAssign assigns one service among 1,000 to 20 clusters.
 // TestAssignIsBounded proves that replicas that fit nowhere, of which only searches know that, cost a call no more than one budget.
 func TestAssignIsBounded(t *testing.T) {
 	p := Problem{Policy: v1alpha1.PlacementSpread, FailoverAfter: time.Minute, PodRequirements: map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(3, 1)}}
@@ -1398,6 +1397,7 @@ func TestAssignIsBounded(t *testing.T) {
 	}
 }
 
+// BenchmarkAssign assigns one service among 1,000 to 20 clusters.
 func BenchmarkAssign(b *testing.B) {
 	p := Problem{Policy: v1alpha1.PlacementSpread, PodRequirements: requirements, FailoverAfter: time.Minute}
 	for i := range 4 {
@@ -1410,6 +1410,25 @@ func BenchmarkAssign(b *testing.B) {
 		}
 		p.Candidates = append(p.Candidates, c)
 	}
+	for b.Loop() {
+		Assign(p)
+	}
+}
+
+// BenchmarkAssignLeaves leaves a cluster, once all of 1,000 groups run elsewhere, while a gateway still sends requests there.
+func BenchmarkAssignLeaves(b *testing.B) {
+	all := map[key.ReplicaID]bool{}
+	p := Problem{Policy: v1alpha1.PlacementSpread, PodRequirements: requirements, FailoverAfter: time.Minute, Homes: map[key.GroupID]reservation.Home{}}
+	for i := range 1000 {
+		r := reservation.ReplicaRequest{Name: key.ReplicaID("w/" + strconv.Itoa(i)), Pods: map[string]int64{"w": 1}}
+		g := reservation.ReplicaGroup{Name: key.GroupID(r.Name), Replicas: []reservation.ReplicaRequest{r}}
+		p.Groups, all[r.Name], p.Homes[g.Name] = append(p.Groups, g), true, reservation.Home{Cluster: "west", Epoch: 2, Started: true}
+	}
+	p.AnswerAlone = map[string]bool{"w": true}
+	for _, name := range []string{"east", "west"} {
+		p.Candidates = append(p.Candidates, Candidate{Name: name, Weight: 1, Exists: true, Present: all, Ready: all, Reserved: all, RouterReady: true, ReceivesTraffic: true, MayReceiveTraffic: true})
+	}
+	p.Candidates[0].StopPolicy = v1alpha1.StopDrain
 	for b.Loop() {
 		Assign(p)
 	}

@@ -27,9 +27,14 @@ func (p *scheduler) mustStay(i int, group *reservation.ReplicaGroup) bool {
 	return c.MayReceiveTraffic && p.allReplaced(i)
 }
 
-// allReplaced tells whether all that answers in a cluster is ready in others.
+// allReplaced tells whether all that answers in a cluster is ready in others. Each of a thousand groups asks that.
 func (p *scheduler) allReplaced(i int) bool {
-	return !slices.ContainsFunc(p.Groups, func(g reservation.ReplicaGroup) bool { return p.canAnswer(&g, i) && !p.replaced(i, &g) })
+	all, known := p.emptied[i]
+	if !known {
+		all = !slices.ContainsFunc(p.Groups, func(g reservation.ReplicaGroup) bool { return p.canAnswer(&g, i) && !p.replaced(i, &g) })
+		p.emptied[i] = all
+	}
+	return all
 }
 
 // keepsQueue tells whether requests may wait in a cluster in which nothing of the service is to run any more. The
@@ -114,7 +119,7 @@ func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 // group is assigned to, and for which the predicate is true.
 func (p *scheduler) readyElsewhere(i int, group *reservation.ReplicaGroup, is func(*Candidate) bool) bool {
 	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && c.StopPolicy != v1alpha1.StopAbandon && contains(p.assigned[j], group) && c.covers(&p.Candidates[i], group) && is(c) {
+		if c := &p.Candidates[j]; j != i && c.StopPolicy != v1alpha1.StopAbandon && p.runs[j][group.Name] && c.covers(&p.Candidates[i], group) && is(c) {
 			return true
 		}
 	}

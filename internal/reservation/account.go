@@ -77,7 +77,7 @@ func (p pods) covers(o pods) bool {
 
 // union returns pods that cover both of some pods, where one takes the place of the other: each
 // pair of which one covers the other counts once. Pods that tolerate taints count as they come where those from
-// before tolerated none and took the same room: a grant of an earlier version has no tolerations.
+// before tolerated none and took the same room: a toleration is added when the nodes on which they run get a taint.
 func (b *book) union(p, o pods) pods {
 	switch {
 	case b.withoutTolerations(o).id == p.id:

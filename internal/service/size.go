@@ -275,12 +275,12 @@ func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
 	}
 	most, size := p.Roles[at], roles[at]
 	if p.Service.Grouped {
-		groups := 0
+		groups, clusters := 0, max(1, len(p.Clusters))
 		for i := range p.Clusters {
 			groups += len(p.Clusters[i].Groups)
 		}
-		fit := max(0, int(int64(groups)*composite.MaxAnswer/int64(total))) / len(p.Clusters)
-		return field.Invalid(field.NewPath("spec", "replicas"), groups/len(p.Clusters),
+		fit := max(0, int(int64(groups)*composite.MaxAnswer/int64(total))) / clusters
+		return field.Invalid(field.NewPath("spec", "replicas"), groups/clusters,
 			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
 	}
 	// A replica is in as many clusters as there are of each.

@@ -172,3 +172,41 @@ func TestAutoscalerStays(t *testing.T) {
 		t.Errorf("-first +second:\n%s", diff)
 	}
 }
+
+// TestAutoscalerKeepsHeld proves that an autoscaler stops no replicas of a rollout that is paused, or that does not get on. They would come
+// back with the newest template.
+func TestAutoscalerKeepsHeld(t *testing.T) {
+	spec := func(image, rollout string) string {
+		return strings.ReplaceAll(fmt.Sprintf(oneRole, "scaling: {maxReplicas: 9, "+byQueue+"}"), "v1", image) + rollout
+	}
+	cases := map[string]struct {
+		reason, spec string
+		crashes      bool
+		want         float64
+	}{
+		"Done":      {reason: "All have the newest template.", spec: spec("v1", ""), want: 1},
+		"Paused":    {reason: "None is released.", spec: spec("v2", "rollout: {paused: true}\n"), want: 4},
+		"Partition": {reason: "Two are not released.", spec: spec("v2", "rollout: {partition: 2}\n"), want: 2},
+		"Crashes":   {reason: "Three wait for the last one.", spec: spec("v2", ""), crashes: true, want: 3},
+		"GoesOn":    {reason: "All have the newest template in the end.", spec: spec("v2", ""), want: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, spec("v1", ""))
+			w.apply()
+			w.apply()
+			w.scale("w", 4)
+			w.apply()
+			w.edit(tc.spec)
+			var rsp *fnv1.RunFunctionResponse
+			for range 12 {
+				if rsp = w.apply(); tc.crashes {
+					w.crash("leaderworkerset/w/3")
+				}
+			}
+			if got := kube.Lookup(rsp.GetDesired().GetResources()[hpaOfW].GetResource(), "spec", "minReplicas").GetNumberValue(); got != tc.want {
+				t.Errorf("%s minReplicas is %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

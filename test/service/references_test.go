@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -67,6 +68,35 @@ func TestLostReferences(t *testing.T) {
 				t.Errorf("%s %d replicas keep their pods, want %d", tc.reason, held, tc.held)
 			}
 		})
+	}
+}
+
+// TestLostReferencesOfScale does the same with a role that somebody has scaled. Its number stays.
+func TestLostReferencesOfScale(t *testing.T) {
+	w := newWorld(t, fmt.Sprintf(pdRoles, "maxReplicas: 8", "maxReplicas: 8, "+byQueue)+"scaling: {ratio: {prefill: 1, decode: 2, tolerancePercent: 90}}\n")
+	w.apply()
+	w.apply()
+	w.scale("d", 4)
+	w.apply()
+	w.scale("p", 6)
+	w.apply()
+	w.apply()
+	if got := setsOfPair(w.apply()); got != "6, 4" {
+		t.Fatalf("they run %s", got)
+	}
+	found := map[string][]string{}
+	for k, r := range w.req.GetObserved().GetResources() {
+		text, err := composed(t, k, r.GetResource()).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found["existing/"+k] = []string{string(text)}
+	}
+	w.req.Observed.Resources = map[string]*fnv1.Resource{}
+	rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
+	got := []string{fixture.Fatals(rsp), setsOfPair(rsp), sent(rsp, "p"), sent(rsp, "d")}
+	if diff := cmp.Diff([]string{"", "6, 4", "left out", "left out"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

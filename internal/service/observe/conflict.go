@@ -132,10 +132,10 @@ func (r *ObservedState) notControlledByService(o incoming.Object) bool {
 	return uid == "" || uid != r.plan.Service.UID
 }
 
-// composedAs tells whether this service composed an object under a key. Objects of a controller that had this kind before
+// composedAs tells whether an owner composed an object under a key. Objects of a controller that had this kind before
 // Crossplane have the same UID and no key.
-func (r *ObservedState) composedAs(k key.Key, o incoming.Object) bool {
-	return !r.notControlledByService(o) && composite.KeyOf(o) == k
+func composedAs(owner string, k key.Key, o incoming.Object) bool {
+	return owner != "" && composite.ControllerUID(o) == owner && composite.KeyOf(o) == k
 }
 
 // nameInside is the name of a desired object, or of the object in its manifest.
@@ -174,7 +174,7 @@ func (r *ObservedState) groupingChanged() field.ErrorList {
 }
 
 func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field.Error {
-	if r.composedAs(o.Key, existing) {
+	if composedAs(r.plan.Service.UID, o.Key, existing) {
 		return nil // The service has just composed this object, and it is not observed yet.
 	}
 	whose := "to nobody"

@@ -43,18 +43,23 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 
-// composed returns an object that the service composes under a key. Crossplane observes what the XR refers to (composition_functions.go of
-// v2, ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. What guards running
-// pods goes by what the service controls all the same: a new template would restart all replicas at once, and another port or selector
-// would cut them off. Everything else is made anew.
+// composed returns an object that the service composes under a key.
 func (r *ObservedState) composed(k key.Key) incoming.Object {
-	o := r.req.Observed(k)
+	return composedBy(r.req, r.plan.Service.UID, k)
+}
+
+// composedBy returns an object that an owner composes under a key. Crossplane observes what the XR refers to (composition_functions.go of
+// v2, ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. What guards running
+// pods goes by what the service controls all the same: a new template would restart all replicas at once, another port or selector
+// would cut them off, and an InferenceRole has a number that others have set. Everything else is made anew.
+func composedBy(req incoming.Request, owner string, k key.Key) incoming.Object {
+	o := req.Observed(k)
 	if o.Exists() {
 		return o
 	}
-	existing, _ := r.req.Required(composite.Existing(k))
+	existing, _ := req.Required(composite.Existing(k))
 	for _, e := range existing {
-		if r.composedAs(k, e) {
+		if composedAs(owner, k, e) {
 			return e
 		}
 	}

@@ -58,12 +58,13 @@ func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[stri
 	views := map[string]plan.ScaleView{}
 	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
 	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
+	owner := uid.Text(req.Composite().Object)
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; r.Scaling != nil {
-			v := scaleView(req.Observed(key.ScaleTarget(r.Name)))
+			v := scaleView(composedBy(req, owner, key.ScaleTarget(r.Name)))
 			v.Running = running()[r.Name]
 			v.Desired = said().lastReplicas(r.Name, spec.Placement != nil)
-			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return req.Observed(key.Autoscaler(kind, r.Name)).Exists() })
+			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return composedBy(req, owner, key.Autoscaler(kind, r.Name)).Exists() })
 			views[r.Name] = v
 		}
 	}

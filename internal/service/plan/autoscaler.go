@@ -26,6 +26,8 @@ type Autoscaler struct {
 	// Holds tells that the ScaledObject keeps one replica, although Min is 0, because requests cannot wait yet
 	// (holdAwake).
 	Holds bool
+	// Kept replicas have a former template, and are not removed (keepHeld). 0 if there are none.
+	Kept int32
 	// Starting tells that it removes no replicas, because some start (pauseScaleIn).
 	Starting bool
 	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
@@ -256,4 +258,12 @@ var externalMetrics = map[string]string{
 // LaterAutoscalers are the roles whose autoscaler is rendered once their scale target is there.
 func (p *Plan) LaterAutoscalers() []*Role {
 	return slices.DeleteFunc(p.ScaledRoles(), func(r *Role) bool { return r.Autoscaler == nil || p.Scales[r.Name].Autoscales })
+}
+
+// Least is the number of replicas below which the autoscaler does not go now.
+func (a *Autoscaler) Least() int32 {
+	if a.Holds {
+		return max(1, a.Min, a.Kept)
+	}
+	return max(a.Min, a.Kept)
 }

@@ -37,17 +37,17 @@ func (p *Plan) warnWithoutRouter() {
 	}
 }
 
-// warnOfPartition warns of a partition above the index of every unit.
+// warnOfPartition warns of a partition above the index of every unit that there may be.
 func (p *Plan) warnOfPartition(groups *int32) {
 	units := int32(0)
 	for _, r := range p.Roles {
 		switch {
 		case groups != nil:
 			units = *groups
-		case p.InPair(r):
+		case p.InPair(r) && r.scaling == nil:
 			units = max(units, p.pairs())
 		default:
-			units = max(units, r.Replicas)
+			units = max(units, r.Most())
 		}
 	}
 	if n := *p.Rollout.Partition; units > 0 && n >= units {

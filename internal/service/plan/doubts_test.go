@@ -114,6 +114,7 @@ func TestWarnOfPartition(t *testing.T) {
 	const (
 		workers = "roles: [{name: a, componentType: worker, replicas: 2, " + anEngine + "}, {name: b, componentType: worker, replicas: 4, " + anEngine + "}]\n"
 		pairs   = "roles: [{name: p, componentType: prefiller, replicas: 2, " + anEngine + "}, {name: d, componentType: decoder, replicas: 6, " + anEngine + "}]\n"
+		scaled  = "roles: [{name: a, componentType: worker, scaling: {minReplicas: 1, maxReplicas: 8}, " + anEngine + "}]\n"
 		none    = "roles: [{name: a, componentType: worker, replicas: 0, " + anEngine + "}]\n"
 	)
 	cases := map[string]struct {
@@ -130,6 +131,8 @@ func TestWarnOfPartition(t *testing.T) {
 		"AllGroups":        {"replicas: 3\n" + workers, 3, warning(3)},
 		"NothingRuns":      {none, 1, nil},
 		"NoGroupRuns":      {"replicas: 0\n" + workers, 1, nil},
+		"LastScaled":       {scaled, 7, nil},
+		"AllScaled":        {scaled, 8, warning(8)},
 		"NothingPartition": {none, 0, nil},
 	}
 	for name, tc := range cases {

@@ -117,6 +117,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.pausePickers(running)
 	p.holdAwake(running)
 	p.pauseScaleIn(running)
+	p.keepHeld()
 	p.selectPods(running)
 	p.inspect(running)
 	p.remember(running)

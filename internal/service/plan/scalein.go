@@ -16,8 +16,11 @@ import (
 // A few replicas that start beside many others change a sum by less than the HorizontalPodAutoscaler minds. In a large role, some
 // replica may start at any time.
 func (p *Plan) pauseScaleIn(running *Running) {
-	starting, until := map[*Role]int32{}, map[*Role]time.Time{}
+	count, starting, until := map[*Role]int32{}, map[*Role]int32{}, map[*Role]time.Time{}
 	for c, r := range p.Replicas() {
+		if !r.Extra && !c.Leaving {
+			count[r.Role]++
+		}
 		a, scale := r.Role.Autoscaler, p.Scales[r.Role.Name]
 		if a == nil || scale == nil || r.Role.scaling.Target == nil || r.Extra || c.Leaving || scale.Requested <= max(1, a.Min) {
 			continue // A role at its minimum loses none, and may go to 0.
@@ -34,7 +37,7 @@ func (p *Plan) pauseScaleIn(running *Running) {
 		}
 	}
 	for r, n := range starting {
-		if n*tolerated > p.Scales[r.Name].Requested {
+		if n*tolerated > min(p.Scales[r.Name].Requested, count[r]) {
 			r.Autoscaler.Starting = true
 			p.decideAt(until[r])
 		}
@@ -61,4 +64,21 @@ func (r *Replica) startsUntil(state rollout.State, startup time.Duration, now ti
 		return state.Since.Add(startup)
 	}
 	return now.Add(settles) // It gets other pods by this response, or its controller has not said anything of them.
+}
+
+// keepHeld has no autoscaler remove replicas that keep a former template while the rollout is paused, or below its partition, or while
+// a replica does not get ready with the newest one. Whatever is added later gets the newest template, so a role that goes to 0 by
+// night would come back with a template that nobody has released, or that does not start.
+//
+// A rollout that waits for capacity keeps nothing: what is removed may give it room.
+func (p *Plan) keepHeld() {
+	stuck := p.Rollout.Paused
+	for c, r := range p.Replicas() {
+		stuck = stuck || r.Updated && r.broken && !c.Leaving
+	}
+	for c, r := range p.Replicas() {
+		if a := r.Role.Autoscaler; a != nil && r.Held && !r.Extra && !c.Leaving && (stuck || r.BelowPartition) {
+			a.Kept = min(a.Max, max(a.Kept, r.Index+1))
+		}
+	}
 }

@@ -25,14 +25,15 @@ func TestPauseScaleIn(t *testing.T) {
 		target  *v1alpha1.ScalingTarget
 		leaving bool
 		least   int32
-		// requested replicas, or 2.
-		requested int32
-		want      bool
-		due       time.Time
+		// requested replicas, or 2, and how many run, or as many.
+		requested, runs int32
+		want            bool
+		due             time.Time
 	}{
 		"Ready":     {reason: "Prometheus may not have read it so far.", state: rollout.State{Exists: true, Serving: true, Since: ago(2)}, replica: Replica{Updated: true}, target: target, want: true, due: now.Add(time.Minute)},
 		"OneOfMany": {reason: "It changes the sum by a tenth at most, and in a large role some replica may start at any time.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, replica: Replica{Updated: true}, target: target, requested: 10},
 		"OneOfNine": {reason: "It changes the sum by more.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, replica: Replica{Updated: true}, target: target, requested: 9, want: true, due: now.Add(time.Minute)},
+		"AsksMore":  {reason: "More are asked for than run, by a ratio or without capacity.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, replica: Replica{Updated: true}, target: target, requested: 40, runs: 4, want: true, due: now.Add(time.Minute)},
 		"Serves":    {reason: "All replicas have metrics.", state: serving, replica: Replica{Updated: true}, target: target},
 		"Restarts":  {reason: "Its engine counts as one without load.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, replica: Replica{Updated: true}, target: target, want: true, due: now.Add(time.Minute)},
 		"Unseen":    {reason: "It was made just now, and its controller has said nothing.", state: rollout.State{Exists: true, Since: ago(0)}, replica: Replica{Updated: true}, target: target, want: true, due: now.Add(settles)},
@@ -50,15 +51,18 @@ func TestPauseScaleIn(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			role := &Role{Name: "w", Autoscaler: &Autoscaler{Min: tc.least}, scaling: &v1alpha1.RoleScaling{Target: tc.target}}
-			first := Replica{Key: key.Parse("leaderworkerset/w/0"), Role: role, Updated: true}
 			tc.replica.Key, tc.replica.Role = key.Parse("leaderworkerset/w/1"), role
+			replicas := []Replica{tc.replica}
+			for range cmp.Or(tc.runs, tc.requested, 2) - 1 {
+				replicas = append(replicas, Replica{Key: key.Parse("leaderworkerset/w/0"), Role: role, Updated: true})
+			}
 			p := &Plan{
 				Scales:   map[string]*Scale{"w": {Requested: cmp.Or(tc.requested, 2)}},
 				spec:     &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{{Name: "router"}, {Name: "w", Lifecycle: &v1alpha1.Lifecycle{StartupSeconds: ptr.To[int32](600)}}}},
-				Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: []Replica{tc.replica, first}}}}},
+				Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: replicas}}}},
 			}
 			p.pauseScaleIn(&Running{Now: now, Replica: func(k key.Key) rollout.State {
-				if k == first.Key {
+				if k != tc.replica.Key {
 					return serving
 				}
 				return tc.state
@@ -68,6 +72,45 @@ func TestPauseScaleIn(t *testing.T) {
 			}
 			if !p.Due.Equal(tc.due) {
 				t.Errorf("%s it is decided anew at %s, want %s", tc.reason, p.Due, tc.due)
+			}
+		})
+	}
+}
+
+// TestKeepHeld proves that an autoscaler removes no replicas that would come back with a template that nobody has released, or that
+// does not start.
+func TestKeepHeld(t *testing.T) {
+	held, updated := Replica{Held: true, serving: true}, Replica{Updated: true, serving: true}
+	below, failing, extra, broken := held, Replica{Updated: true, broken: true}, held, held
+	below.BelowPartition, extra.Extra, broken.broken = true, true, true
+	cases := map[string]struct {
+		reason   string
+		replicas []Replica
+		paused   bool
+		leaving  bool
+		most     int32
+		want     int32
+	}{
+		"Paused":    {reason: "All keep their template.", replicas: []Replica{held, held}, paused: true, want: 2},
+		"Added":     {reason: "What was added since has the newest template.", replicas: []Replica{held, held, updated}, paused: true, want: 2},
+		"Partition": {reason: "Those above it have the newest template.", replicas: []Replica{below, below, updated, updated}, want: 2},
+		"Fails":     {reason: "The newest template may not start.", replicas: []Replica{held, held, failing}, want: 2},
+		"InTurn":    {reason: "The rollout goes on, or waits for capacity.", replicas: []Replica{held, broken, updated}},
+		"Done":      {reason: "All have the newest template.", replicas: []Replica{updated, failing}, paused: true},
+		"Extra":     {reason: "No autoscaler counts it.", replicas: []Replica{held, extra}, paused: true, want: 1},
+		"Leaving":   {reason: "It runs elsewhere instead.", replicas: []Replica{held}, paused: true, leaving: true},
+		"Maximum":   {reason: "The user has lowered maxReplicas.", replicas: []Replica{held, held, held}, paused: true, most: 1, want: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := &Role{Name: "w", Autoscaler: &Autoscaler{Max: cmp.Or(tc.most, 9)}}
+			for i := range tc.replicas {
+				tc.replicas[i].Role, tc.replicas[i].Index = role, int32(i)
+			}
+			p := &Plan{Rollout: Rollout{Rollout: v1alpha1.Rollout{Paused: tc.paused}}, Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: tc.replicas}}}}}
+			p.keepHeld()
+			if got := role.Autoscaler.Kept; got != tc.want {
+				t.Errorf("%s It keeps %d, want %d", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func horizontal(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 	a, name := r.Autoscaler, p.ScaleTargetName(r)
 	spec := apply.HorizontalPodAutoscalerSpec().
 		WithScaleTargetRef(apply.CrossVersionObjectReference().WithAPIVersion(v1alpha1.APIVersion).WithKind(v1alpha1.KindInferenceRole).WithName(name)).
-		WithMinReplicas(a.Min).
+		WithMinReplicas(a.Least()).
 		WithMaxReplicas(a.Max)
 	if m := a.External; m != nil {
 		spec.WithMetrics(apply.MetricSpec().
@@ -149,12 +149,9 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 		Metadata:   metadata{Name: name, Namespace: p.Service.Namespace, Labels: labels(p, r)},
 		Spec: scaledObjectSpec{
 			ScaleTargetRef:  scaleTarget{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceRole, Name: name},
-			MinReplicaCount: a.Min, MaxReplicaCount: a.Max,
+			MinReplicaCount: a.Least(), MaxReplicaCount: a.Max,
 			Triggers: a.Triggers,
 		},
-	}
-	if a.Holds {
-		o.Spec.MinReplicaCount = 1
 	}
 	if a.Starting {
 		o.Metadata.Annotations = map[string]string{pausedScaleIn: "true"}

@@ -38,6 +38,11 @@ func TestIntervals(t *testing.T) {
 			autoscaler: plan.Autoscaler{Max: 5, Holds: true, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
 			want:       scaledObjectSpec{MinReplicaCount: 1, MaxReplicaCount: 5, InitialCooldownPeriod: ptr.To[int32](60)},
 		},
+		"Keeps": {
+			reason:     "It stops no replicas that a rollout keeps.",
+			autoscaler: plan.Autoscaler{Max: 5, Kept: 4, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
+			want:       scaledObjectSpec{MinReplicaCount: 4, MaxReplicaCount: 5, InitialCooldownPeriod: ptr.To[int32](60)},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -58,7 +60,7 @@ func (f *Free) groups(podSets []PodSet) ([]*poolGroup, string) {
 			return nil, "the cluster has no nodes, or they are not known yet"
 		}
 		if len(pools) == 0 {
-			return nil, "no pool has the labels " + labelText(selectorOf(podSet.Requirements))
+			return nil, "no pool has the labels " + labels.Set(selectorOf(podSet.Requirements)).String()
 		}
 		barred, all := f.barred(podSet.Requirements, pools)
 		if all && !f.Pools[pools[0]].Estimated { // An estimate does not have the nodes that are full.
@@ -138,14 +140,6 @@ func (f *Free) names(pools []int) string {
 	return "pools " + strings.Join(names, ", ")
 }
 
-func labelText(labels map[string]string) string {
-	all := make([]string, 0, len(labels))
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, k+"="+labels[k])
-	}
-	return strings.Join(all, ",")
-}
-
 // fragmentation says which pods fit onto no node although the sums suffice.
 func (f *Free) fragmentation(short *PodSet) string {
 	requests := make([]string, 0, len(short.Requirements.Requests))
@@ -159,8 +153,8 @@ func (f *Free) fragmentation(short *PodSet) string {
 	return fmt.Sprintf("%s not fit: no node has %s free, although the nodes together have enough", pods, strings.Join(requests, ", "))
 }
 
-// DeviceSummary returns one line with the free and the total amount of each device.
-func (f *Free) DeviceSummary() string {
+// Devices returns how many devices of all kinds are free, and how many there are. The summary is one line with each kind.
+func (f *Free) Devices() (summary string, free, total int64) {
 	names := Resources{}
 	for i := range f.Pools {
 		maps.Copy(names, f.Pools[i].Total)
@@ -172,9 +166,10 @@ func (f *Free) DeviceSummary() string {
 	var parts []string
 	for _, name := range sortedNames(names) {
 		if device(name) {
-			free, total, _ := f.sum(all, name, nil)
-			parts = append(parts, fmt.Sprintf("%s/%s %s", quantityText(free), quantityText(total), name))
+			some, of, _ := f.sum(all, name, nil)
+			free, total = Saturated(free, some/1000, 1), Saturated(total, of/1000, 1)
+			parts = append(parts, fmt.Sprintf("%s/%s %s", quantityText(some), quantityText(of), name))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", "), free, total
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -77,12 +78,7 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 }
 
 // due is when the next call is needed, if any.
-func (p *ledgerPlan) due() time.Time {
-	if p.next.IsZero() || !p.GraceEnds.IsZero() && p.GraceEnds.Before(p.next) {
-		return p.GraceEnds
-	}
-	return p.next
-}
+func (p *ledgerPlan) due() time.Time { return sorting.Earlier(p.next, p.GraceEnds) }
 
 // ready tells whether an object exists and, if provider-kubernetes handles it, is synced.
 func (r *observedState) ready(o kube.Object) bool {
@@ -123,15 +119,14 @@ func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceCl
 		UnreachableSince:   p.unreachableSince,
 		LastOutage:         p.lastOutage,
 		ClusterUID:         state.identity.known,
-		Summary:            p.Free.DeviceSummary(),
 		ServiceCount:       count(int64(len(p.Services))),
 		PendingCount:       count(int64(len(p.Pending))),
 		Entrypoint:         state.entrypoint,
 	}
+	st.Summary, st.FreeDeviceCount, st.DeviceCount = p.Free.Devices()
 	if queue := c.Spec.LocalQueue(); queue != "" {
 		st.Summary = summaryOfKueue(queue)
 	}
-	st.FreeDeviceCount, st.DeviceCount = p.Free.Devices()
 	for i := range p.Free.Pools {
 		pool := poolStatus(&p.Free.Pools[i])
 		st.NodeCount += pool.NodeCount

@@ -364,8 +364,8 @@ func (b *book) close() Result {
 		}
 		a.noteStarted()
 		result.Services = append(result.Services, a.service())
-		if ends := b.graceEnds(a); ends.After(b.now) && (result.GraceEnds.IsZero() || ends.Before(result.GraceEnds)) {
-			result.GraceEnds = ends
+		if ends := b.graceEnds(a); ends.After(b.now) {
+			result.GraceEnds = sorting.Earlier(result.GraceEnds, ends)
 		}
 	}
 	waiting := slices.DeleteFunc(b.inOrder(), func(a *account) bool { return len(a.waits) == 0 })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // outageWindow is how far apart clusters go out of reach in one outage. provider-kubernetes
@@ -45,21 +46,13 @@ func outageAt(fleet map[string]*v1alpha1.InferenceCluster, since, now time.Time)
 			lost[id] = true
 		}
 		if !isLost && cameBack {
-			ends = earliest(ends, last.Until.Add(outageWindow))
+			ends = sorting.Earlier(ends, last.Until.Add(outageWindow))
 		}
 	}
 	if in = len(lost) > 1 && 2*len(lost) > len(all); !in {
 		return false, time.Time{}
 	}
 	return true, ends
-}
-
-// earliest returns the earlier of two times. Zero means none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // failoverAt is when a service may have to leave a cluster that is out of reach. It is zero while that is not known,

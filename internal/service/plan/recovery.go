@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 /*
@@ -168,11 +169,7 @@ func (p *Plan) failed(r *Replica, running *Running) bool {
 }
 
 // decideAt has the function called again at a time, or before. The zero time is none.
-func (p *Plan) decideAt(due time.Time) {
-	if !due.IsZero() && (p.Due.IsZero() || due.Before(p.Due)) {
-		p.Due = due
-	}
-}
+func (p *Plan) decideAt(due time.Time) { p.Due = sorting.Earlier(p.Due, due) }
 
 // warnOfRecovery warns where the failure of a replica cannot be told from its pods, because not all of
 // them are read.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // pauseScaleIn has the autoscaler of a target remove no replicas while some start. An engine that starts has no metrics, so it
@@ -32,9 +33,7 @@ func (p *Plan) pauseScaleIn(running *Running) {
 			continue
 		}
 		starting[r.Role]++
-		if first := until[r.Role]; first.IsZero() || end.Before(first) {
-			until[r.Role] = end
-		}
+		until[r.Role] = sorting.Earlier(until[r.Role], end)
 	}
 	for r, n := range starting {
 		if n*tolerated > min(p.Scales[r.Name].Requested, count[r]) {

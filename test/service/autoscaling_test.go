@@ -81,7 +81,7 @@ func TestAutoscalerOfAnother(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(oneRole, "scaling: {maxReplicas: 5, "+byQueue+"}"))
 	w.apply()
 	w.req.RequiredResources = map[string]*fnv1.Resources{"existing/" + hpaOfW: fixture.Resources(t, "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: chat-w, namespace: team}}")}
-	const want = `spec.roles[0].scaling: Invalid value: "HorizontalPodAutoscaler chat-w": already exists and belongs to nobody; delete what is there, or give this role another name`
+	const want = `spec.roles[0].scaling: Invalid value: "HorizontalPodAutoscaler chat-w": already exists and belongs to nobody; give this role another name, or delete what is there`
 	if got := fixture.Fatals(w.fn.Run(t, w.req)); !strings.Contains(got, want) {
 		t.Errorf("want %q, got %q", want, got)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -84,7 +85,7 @@ func (r *ObservedState) remoteConflict(o kube.Object) field.ErrorList {
 	found, _ := remote.Unwrap(r.req.Observed(o.Key))
 	if whose := composite.Controller(found); whose != nil {
 		return field.ErrorList{field.Invalid(at, c, fmt.Sprintf("%s %s there belongs to %s %q: %s",
-			found.Kind(), found.Name(), whose.Kind, whose.Name, "give this service another name, or delete what is there"))}
+			found.Kind(), found.Name(), whose.Kind, whose.Name, r.remedy("this service", found)))}
 	}
 	return nil
 }
@@ -97,9 +98,9 @@ func (r *ObservedState) headlessConflict(o kube.Object, existing incoming.Object
 	if whose != nil && whose.Kind == o.Kind() && whose.Name == o.Name() {
 		return nil
 	}
-	at, remedy := r.pathOf(o.Key)
+	at, renamed := r.pathOf(o.Key)
 	return field.Invalid(at, fmt.Sprintf("%s %s", o.Kind(), o.Name()),
-		"needs a Service of its own name for its pods, and another Service has that name; "+remedy)
+		"needs a Service of its own name for its pods, and another Service has that name; "+r.remedy(renamed, existing))
 }
 
 // nameConflicts finds LeaderWorkerSets of others that need a StatefulSet with the same name
@@ -107,20 +108,20 @@ func (r *ObservedState) headlessConflict(o kube.Object, existing incoming.Object
 // ever be ready. Validation of the API refuses such names within one service.
 func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
 	var errs field.ErrorList
-	refuse := func(other neighbour, why string) {
-		at, remedy := r.pathOf(o.Key)
-		errs = append(errs, field.Invalid(at, "LeaderWorkerSet "+nameInside(o), fmt.Sprintf(why, other.Metadata.Name)+"; "+remedy))
+	refuse := func(other incoming.Object, why string) {
+		at, renamed := r.pathOf(o.Key)
+		errs = append(errs, field.Invalid(at, "LeaderWorkerSet "+nameInside(o), fmt.Sprintf(why, neighbourView.In(other).Metadata.Name)+"; "+r.remedy(renamed, other)))
 	}
 	owners, _ := r.req.Required(require.WorkersOwner(o.Key))
 	for _, e := range owners {
-		if other := neighbourView.In(e); r.notControlledByService(e) && other.Spec.LeaderWorkerTemplate.Size > 1 {
-			refuse(other, "has the name of the workers' StatefulSet of LeaderWorkerSet %s")
+		if r.notControlledByService(e) && neighbourView.In(e).Spec.LeaderWorkerTemplate.Size > 1 {
+			refuse(e, "has the name of the workers' StatefulSet of LeaderWorkerSet %s")
 		}
 	}
 	named, _ := r.req.Required(require.WorkersName(o.Key))
 	for _, e := range named {
 		if r.notControlledByService(e) {
-			refuse(neighbourView.In(e), "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
+			refuse(e, "needs a StatefulSet for its workers that has the name of LeaderWorkerSet %s")
 		}
 	}
 	return errs
@@ -181,7 +182,8 @@ func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field
 	if w := composite.Controller(existing); w != nil {
 		whose = fmt.Sprintf("to %s %q", w.Kind, w.Name)
 	}
-	at, remedy := r.pathOf(o.Key)
+	at, renamed := r.pathOf(o.Key)
+	remedy := r.remedy(renamed, existing)
 	if existing.DeletionTimestamp() != "" {
 		remedy = "it is being deleted, which this service waits for"
 	}
@@ -189,25 +191,34 @@ func (r *ObservedState) conflict(o kube.Object, existing incoming.Object) *field
 		fmt.Sprintf("already exists and belongs %s; %s", whose, remedy))
 }
 
-// pathOf returns the field from which the name of an object follows, and how users resolve a
-// conflict of that name.
+// remedy says how users resolve a conflict with an object that exists. What belongs to another service or cache may serve, and would be
+// made again.
+func (r *ObservedState) remedy(renamed string, existing incoming.Object) string {
+	others := []string{v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache}
+	rename := "give " + renamed + " another name"
+	if c := composite.Controller(existing); c != nil && slices.Contains(others, c.Kind) && r.notControlledByService(existing) {
+		return rename
+	}
+	return rename + ", or delete what is there"
+}
+
+// pathOf returns the field from which the name of an object follows, and what has to be renamed for another one.
 func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
-	const or = ", or delete what is there"
 	for _, replica := range r.plan.Replicas() {
 		if replica.Key == k {
-			return replica.Role.Path().Child("name"), "give this role or this service another name" + or
+			return replica.Role.Path().Child("name"), "this role or this service"
 		}
 	}
 	for _, role := range r.plan.ScaledRoles() {
 		if k == key.ScaleTarget(role.Name) || slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return k == key.Autoscaler(kind, role.Name) }) {
-			return role.Path().Child("scaling"), "delete what is there, or give this role another name"
+			return role.Path().Child("scaling"), "this role"
 		}
 	}
 	switch c := k.Cluster; {
 	case r.plan.Service.OfCache:
-		return field.NewPath("metadata", "name"), "give this ModelCache another name" + or
+		return field.NewPath("metadata", "name"), "this ModelCache"
 	case c != "":
-		return field.NewPath("spec", "placement", "clusters").Key(c), "give this service another name" + or
+		return field.NewPath("spec", "placement", "clusters").Key(c), "this service"
 	}
-	return field.NewPath("metadata", "name"), "give this service another name" + or
+	return field.NewPath("metadata", "name"), "this service"
 }

@@ -31,7 +31,8 @@ func composed(w *lws.LeaderWorkerSet) {
 }
 
 func TestConflicts(t *testing.T) {
-	const role = "give this role or this service another name, or delete what is there"
+	const rename = "give this role or this service another name"
+	const role = rename + ", or delete what is there"
 	cases := map[string]struct {
 		reason   string
 		uid      string
@@ -49,9 +50,14 @@ func TestConflicts(t *testing.T) {
 		},
 		"Observed": {reason: "A composed resource is this service's own.", uid: ownUID, observed: true, existing: []any{workload("qwen-engine-0")}},
 		"SomebodyElse": {
-			reason: "Service a-b with role c and service a with role b-c want one name: the second is refused.", uid: ownUID,
+			reason: "Service a-b with role c and service a with role b-c want one name: the second is refused. What serves the first must not be deleted.", uid: ownUID,
 			existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen-engine", "other"))},
-			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen-engine"; ` + role},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen-engine"; ` + rename},
+		},
+		"AnotherKind": {
+			reason: "What a controller of another kind has made may be deleted.", uid: ownUID,
+			existing: []any{workload("qwen-engine-0", owned("Deployer", "qwen", "other"))},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to Deployer "qwen"; ` + role},
 		},
 		"Nobody": {
 			reason: "What nobody controls would be adopted, and deleted later.", uid: ownUID,
@@ -61,12 +67,12 @@ func TestConflicts(t *testing.T) {
 		"Bystander": {
 			reason: "An owner that does not control an object does not own it in the sense that counts.", uid: "other",
 			existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen-engine", ownUID))},
-			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen-engine"; ` + role},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen-engine"; ` + rename},
 		},
 		"NoUID": {
 			reason:   "Without a UID of its own a service owns nothing, not even what has an owner without one.",
 			existing: []any{workload("qwen-engine-0", owned("InferenceService", "qwen", ""))},
-			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen"; ` + role},
+			want:     []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": already exists and belongs to InferenceService "qwen"; ` + rename},
 		},
 		"Deleting": {
 			reason: "What is going away is waited for.", uid: ownUID,
@@ -136,6 +142,10 @@ func TestNeighbours(t *testing.T) {
 		"Below": {
 			reason: "It has our workers' name, whatever its size.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", nodes(1)),
 			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0` + role},
+		},
+		"BelowAnothers": {
+			reason: "What serves another service must not be deleted.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen-engine-0", "other")),
+			want: []string{`name: Invalid value: "LeaderWorkerSet qwen-engine-0": needs a StatefulSet for its workers that has the name of LeaderWorkerSet qwen-engine-0-0; give this role or this service another name`},
 		},
 		"Ours": {reason: "The API's validation speaks of roles of one service.", requirement: require.WorkersName(key.Parse(lws0)), existing: workload("qwen-engine-0-0", owned("InferenceService", "qwen", ownUID))},
 		"Elsewhere": {

@@ -161,7 +161,7 @@ func (m *Cache) Require() error {
 // Respond answers with the objects, the status and the conditions.
 func (m *Cache) Respond() error {
 	state := observe.Read(m.call.Request, m.plan)
-	if err := composite.Refusal(composite.ReasonNameConflict, state.Conflicts(m.objects)); err != nil {
+	if err := composite.Refusal(composite.ReasonNameConflict, state.Conflicts(m.objects).Refused); err != nil {
 		return err
 	}
 	if err := composite.Refusal(composite.ReasonTooLarge, m.tooLarge()); err != nil {

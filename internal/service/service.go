@@ -123,7 +123,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, Taken: state.Taken, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
 		MayStop: state.MayStop, Loader: s.renderer.Loader(), HasAdapterClaim: state.HasAdapterClaim(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
 	}
 	s.problems = s.plan.Place(running)
@@ -155,16 +155,19 @@ func (s *Service) Respond() error {
 	deferred := append(append(s.deferred, s.plan.Deferred...), s.plan.DeferForGang(state.PodGroup, state.Observed)...)
 	deferred = append(deferred, s.plan.DeferForWeights(state.Observed)...)
 	deferred = append(deferred, s.plan.DeferUnchecked(s.objects, state.Observed)...)
-	if err := s.refusal(state); err != nil {
+	conflicts := state.Conflicts(s.objects)
+	if err := s.refusal(state, conflicts.Refused); err != nil {
 		return err
 	}
-	objects := render.Without(s.objects, deferred)
+	deferred = append(deferred, conflicts.Deferred...)
+	s.plan.Warnings = append(s.plan.Warnings, conflicts.Warnings...)
+	objects := render.Without(s.objects, slices.Concat(deferred, conflicts.Spared))
 	return s.call.Accept(observe.Evaluate(s.plan, state, objects, deferred).Answer)
 }
 
 // refusal is why the objects cannot be applied, or nil. All problems are reported at once.
-func (s *Service) refusal(state *observe.ObservedState) error {
-	changes, conflicts := state.ForbiddenChanges(s.objects), state.Conflicts(s.objects)
+func (s *Service) refusal(state *observe.ObservedState, conflicts field.ErrorList) error {
+	changes := state.ForbiddenChanges(s.objects)
 	reason := composite.ReasonTooLarge
 	switch {
 	case composite.InputInvalid(changes):

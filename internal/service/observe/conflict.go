@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -12,31 +13,98 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
+
+// Conflicts are about desired objects whose names other objects have.
+type Conflicts struct {
+	// Refused are those that let nothing be applied.
+	Refused field.ErrorList
+	// Deferred are the objects of the replicas that the plan leaves out.
+	Deferred []plan.Deferred
+	// Spared are objects without which the service runs as well, and Warnings tell of them.
+	Spared   []plan.Deferred
+	Warnings []plan.Warning
+}
 
 // Conflicts returns the desired objects whose names other objects have. Crossplane would
 // adopt an object without a controller, and delete it with the service. If an object has
 // another controller, Crossplane would stop after it has applied only some of the objects.
-func (r *ObservedState) Conflicts(objects []kube.Object) field.ErrorList {
-	var errs field.ErrorList
+//
+// A service that runs goes on without what scaling adds, so that no scaling makes it invalid.
+func (r *ObservedState) Conflicts(objects []kube.Object) Conflicts {
+	all, groups, texts := Conflicts{}, r.leftOut(), map[*plan.Group][]string{}
 	for _, o := range objects {
-		errs = append(errs, r.nameConflicts(o)...)
-		if r.Observed(o.Key) {
-			errs = append(errs, r.remoteConflict(o)...)
-			continue
+		errs, group := r.conflictsOf(o), groups[o.Key]
+		switch {
+		case group != nil:
+			for _, err := range errs {
+				texts[group] = append(texts[group], err.Error())
+			}
+		case len(errs) > 0 && plan.IsSpared(o.Key) && r.runs():
+			all.Spared = append(all.Spared, plan.Deferred{Key: o.Key})
+			for _, err := range errs {
+				all.Warnings = append(all.Warnings, plan.Warning{Path: err.Field, Message: fmt.Sprintf("%v is left out. It %s", err.BadValue, err.Detail)})
+			}
+		default:
+			all.Refused = append(all.Refused, errs...)
 		}
-		existing, _ := r.req.Required(composite.Existing(o.Key))
-		for _, e := range existing {
-			if err := r.conflict(o, e); err != nil {
-				errs = append(errs, err)
+	}
+	for _, o := range objects {
+		if group := groups[o.Key]; group != nil {
+			all.Deferred = append(all.Deferred, plan.Deferred{Key: o.Key, Reason: plan.DeferredForName, Message: text.Join(texts[group], text.MaxMessage)})
+		}
+	}
+	return all
+}
+
+// Taken tells whether somebody else has the name of a LeaderWorkerSet or PodGroup that does not exist, while the service runs.
+func (r *ObservedState) Taken(k key.Key, name string) bool {
+	o := kube.With(&structpb.Struct{}, structpb.NewStringValue(name), "metadata", "name")
+	o = kube.With(o, structpb.NewStringValue("LeaderWorkerSet"), "kind") // Only the Services of these need it.
+	return len(r.conflictsOf(kube.Object{Key: k, Resource: o})) > 0 && r.runs()
+}
+
+// runs tells whether any replica of the service exists. Before that, nothing is lost if the service is refused.
+func (r *ObservedState) runs() bool {
+	return slices.ContainsFunc(r.req.ObservedKeys(), func(k key.Key) bool { _, is := k.ReplicaID(); return is })
+}
+
+// leftOut returns the groups of the replicas that the plan leaves out, by the keys of their objects.
+func (r *ObservedState) leftOut() map[key.Key]*plan.Group {
+	all := map[key.Key]*plan.Group{}
+	for i := range r.plan.Clusters {
+		for j := range r.plan.Clusters[i].LeftOut {
+			g := &r.plan.Clusters[i].LeftOut[j]
+			if g.PodGroup != nil {
+				all[g.PodGroup.Key] = g
+			}
+			for k := range g.Replicas {
+				all[g.Replicas[k].Key] = g
 			}
 		}
-		services, _ := r.req.Required(require.Headless(o.Key))
-		for _, e := range services {
-			if err := r.headlessConflict(o, e); err != nil {
-				errs = append(errs, err)
-			}
+	}
+	return all
+}
+
+// conflictsOf returns why a desired object cannot have its name.
+func (r *ObservedState) conflictsOf(o kube.Object) field.ErrorList {
+	errs := r.nameConflicts(o)
+	if r.Observed(o.Key) {
+		return append(errs, r.remoteConflict(o)...)
+	}
+	existing, _ := r.req.Required(composite.Existing(o.Key))
+	for _, e := range existing {
+		if err := r.conflict(o, e); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	services, _ := r.req.Required(require.Headless(o.Key))
+	for _, e := range services {
+		if err := r.headlessConflict(o, e); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errs
@@ -204,7 +272,7 @@ func (r *ObservedState) remedy(renamed string, existing incoming.Object) string 
 
 // pathOf returns the field from which the name of an object follows, and what has to be renamed for another one.
 func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
-	for _, replica := range r.plan.Replicas() {
+	for _, replica := range r.plan.Named() {
 		if replica.Key == k {
 			return replica.Role.Path().Child("name"), "this role or this service"
 		}

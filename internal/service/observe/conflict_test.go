@@ -95,7 +95,7 @@ func TestConflicts(t *testing.T) {
 				s.required[composite.Existing(key.Parse(lws0))] = r
 			}
 			var got []string
-			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects) {
+			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects).Refused {
 				got = append(got, e.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -163,7 +163,7 @@ func TestNeighbours(t *testing.T) {
 			}
 			s.required[tc.requirement] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: encode(t, tc.existing)}}}
 			var got []string
-			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects) {
+			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects).Refused {
 				got = append(got, e.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

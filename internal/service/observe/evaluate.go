@@ -189,6 +189,11 @@ func (e *evaluator) count(c *plan.ClusterPlan) roleCounts {
 	for r := range c.Replicas() {
 		e.countReplica(counts, c, r)
 	}
+	for r := range c.LeftOutReplicas() {
+		if !r.Extra {
+			counts[r.Role.Name].desired++
+		}
+	}
 	for i := range c.Pending {
 		counts[c.Pending[i].Role.Name].desired++
 	}

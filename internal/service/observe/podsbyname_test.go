@@ -237,7 +237,7 @@ func TestPodObject(t *testing.T) {
 			if diff := cmp.Diff(map[key.Key]bool{k: true}, v.Ready); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if errs := Read(s.request(), s.plan).Conflicts(s.objects); len(errs) > 0 {
+			if errs := Read(s.request(), s.plan).Conflicts(s.objects).Refused; len(errs) > 0 {
 				t.Errorf("%s It is refused: %v", tc.reason, errs)
 			}
 		})

@@ -229,10 +229,9 @@ func (r *ObservedState) staysIn(c *plan.ClusterPlan) bool {
 
 // wants tells whether a cluster is to run replicas of a role.
 func wants(c *plan.ClusterPlan, of *plan.Role) bool {
-	for r := range c.Replicas() {
-		if r.Role == of {
-			return true
-		}
+	is := func(r *plan.Replica) bool { return r.Role == of }
+	if slices.ContainsFunc(slices.Collect(c.Replicas()), is) || slices.ContainsFunc(slices.Collect(c.LeftOutReplicas()), is) {
+		return true
 	}
 	return !c.Unschedulable && slices.ContainsFunc(c.Pending, func(r plan.Replica) bool { return r.Role == of })
 }

@@ -130,8 +130,8 @@ type progress struct {
 	starting, replaced int32
 	// held keep a former template. waiting are those of them above the partition, and pending those
 	// whose capacity is not reserved. extra replicas are beyond those that are desired.
-	// loading are those that wait for weights.
-	held, waiting, pending, extra, loading int32
+	// loading are those that wait for weights, and unnamed those that are left out because somebody else has their names.
+	held, waiting, pending, extra, loading, unnamed int32
 	// stuck are replicas that were given it and are not ready. coming tells that some are given it
 	// by this response, or are still to be made.
 	stuck, failures []string
@@ -160,6 +160,12 @@ func (e *evaluator) progress() progress {
 		}
 	}
 	for i := range e.plan.Clusters {
+		for r := range e.plan.Clusters[i].LeftOutReplicas() {
+			if !r.Extra {
+				n.desired++
+				n.unnamed++
+			}
+		}
 		for _, r := range e.plan.Clusters[i].Pending {
 			n.absent = append(n.absent, r.Name)
 		}
@@ -240,6 +246,7 @@ func (n *progress) text(paused bool) string {
 		{pausedOnes, "is held back by spec.rollout.paused", "are held back by spec.rollout.paused"},
 		{n.loading, "waits for the weights of spec.model", "wait for the weights of spec.model"},
 		{n.pending, "waits for reserved capacity", "wait for reserved capacity"},
+		{n.unnamed, "waits for a name that somebody else has", "wait for names that somebody else has"},
 		{turn, "waits for its turn", "wait for their turn"},
 		{n.extra, "extra one runs meanwhile", "extra ones run meanwhile"},
 	} {
@@ -258,7 +265,7 @@ func (n *progress) text(paused bool) string {
 func (e *evaluator) rolledOut() composite.Condition {
 	n := e.progress()
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
-	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && !e.plan.Rollout.Surge
+	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && n.unnamed == 0 && !e.plan.Rollout.Surge
 	if done && n.held == 0 {
 		c.Message = e.gap()
 		return c
@@ -279,7 +286,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 		c.Message += ", and these use up spec.rollout.maxUnavailable while they wait for capacity: " + text.Names(n.absent, maxNames)
 	}
 	// Those that wait for capacity hold up the others. Without others there is nothing to be late with.
-	n.coming = n.coming || len(n.absent) > 0 && n.waiting == 0
+	n.coming = n.coming || (len(n.absent) > 0 || n.unnamed > 0) && n.waiting == 0
 	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
 	switch {
 	case len(n.failures) > 0:

@@ -29,6 +29,8 @@ const (
 	DeferredForWeights = "WaitingForModel"
 	// DeferredForCluster: no cluster accepts the replica, so no capacity is requested.
 	DeferredForCluster = "NoCluster"
+	// DeferredForName: somebody else has a name that the replica needs, or another one of its group.
+	DeferredForName = "NameConflict"
 	// DeferredForProviderConfigs: Crossplane has not listed the clusters of the fleet yet.
 	DeferredForProviderConfigs = "ClustersNotKnown"
 )

@@ -18,13 +18,5 @@ func (p *Plan) Replicas() iter.Seq2[*ClusterPlan, *Replica] {
 
 // Replicas yields the replicas of the cluster that are rendered, in the order of the plan.
 func (c *ClusterPlan) Replicas() iter.Seq[*Replica] {
-	return func(yield func(*Replica) bool) {
-		for i := range c.Groups {
-			for j := range c.Groups[i].Replicas {
-				if !yield(&c.Groups[i].Replicas[j]) {
-					return
-				}
-			}
-		}
-	}
+	return func(yield func(*Replica) bool) { each(c.Groups, yield) }
 }

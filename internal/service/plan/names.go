@@ -118,6 +118,12 @@ func IsBudgetOfRole(k key.Key) bool {
 	return k.Kind == key.PodDisruptionBudget && strings.HasPrefix(k.Name, keyOfRole+"/")
 }
 
+// IsSpared tells whether a service that runs goes on without the object of a key, if somebody else has its name: scaling adds it, and no
+// request needs it.
+func IsSpared(k key.Key) bool {
+	return (k.Kind == key.PodDisruptionBudget || k.Kind == key.PodMonitor) && strings.HasPrefix(k.Name, keyOfRole+"/")
+}
+
 const keyOfRole = "role"
 
 // MonitorName is the name of the PodMonitor of a role's leaders. That of the endpoint picker has the name

@@ -123,6 +123,9 @@ type ClusterPlan struct {
 	// Pending are the replicas whose capacity is requested of the cluster and not reserved.
 	// ExtraPending are those that a rollout would run beyond what is wanted.
 	Pending, ExtraPending []Replica
+	// LeftOut has the replicas that somebody else's names keep from being made, each group with the PodGroup that is left out with
+	// them. They are rendered only to see when their names are free.
+	LeftOut []Group
 	// Asked tells that the cluster has not answered yet whether there is room for Pending.
 	Asked bool
 	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.

@@ -56,6 +56,9 @@ type Running struct {
 	Awaits func(key.Key) bool
 	// Observed tells whether the composed resource of that key exists.
 	Observed func(key.Key) bool
+	// Taken tells whether somebody else has the name of the object of that key, which does not exist, while the service runs. It is
+	// nil where that is not known.
+	Taken func(k key.Key, name string) bool
 	// PoolType returns the type of role whose pods the InferencePool of that key selects, and whether it
 	// exists. No type means the pods of all roles.
 	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
@@ -84,8 +87,10 @@ type Running struct {
 // also decides which pods are read to say why a replica is not ready.
 func (p *Plan) RollOut(running *Running) {
 	p.Rollout.Now = running.Now
+	p.leaveTaken(running)
 	p.surge(running)
-	p.load(running) // Extra replicas wait for weights, too.
+	p.leaveTaken(running) // Extra replicas have names, too.
+	p.load(running)       // Extra replicas wait for weights, too.
 	p.keepClosed(running)
 	p.recover(running)
 	units := p.units(running)

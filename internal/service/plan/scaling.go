@@ -198,10 +198,10 @@ func (p *Plan) MostReplicas(r *Role) int {
 	return copies * int(r.Most()+p.mostExtraOf(r))
 }
 
-// RunningReplicas is the number of replicas of a role that run or wait for capacity, and are not about to leave.
+// RunningReplicas is the number of replicas of a role that run or wait for capacity or a name, and are not about to leave.
 func (p *Plan) RunningReplicas(r *Role) int {
 	n := 0
-	for c, replica := range p.Replicas() {
+	for c, replica := range p.Named() {
 		if replica.Role == r && !c.Leaving {
 			n++
 		}

@@ -8,6 +8,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -171,10 +172,9 @@ func (r *Renderer) renderCluster(cluster *plan.ClusterPlan) *rendering {
 
 // renderGroups renders the groups of the service in one cluster, each after its gang.
 func (r *Renderer) renderGroups(all *rendering, cluster *plan.ClusterPlan) {
-	for i := range cluster.Groups {
-		g := &cluster.Groups[i]
+	for _, g := range slices.Concat(cluster.Groups, cluster.LeftOut) {
 		if g.PodGroup != nil {
-			all.add(gang.Render(cluster, g, r.plan.Service.Grouped))
+			all.add(gang.Render(cluster, &g, r.plan.Service.Grouped))
 		}
 		for j := range g.Replicas {
 			all.add(r.workloads.LeaderWorkerSet(cluster, &g.Replicas[j]))

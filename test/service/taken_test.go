@@ -12,6 +12,8 @@ import (
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 	"github.com/fusioninfer/function-inferenceservice/test/fixture"
 )
 
@@ -162,5 +164,58 @@ func TestBudgetTaken(t *testing.T) {
 	delete(w.req.RequiredResources, "existing/"+budget)
 	if rsp := w.apply(); rsp.GetDesired().GetResources()[budget] == nil {
 		t.Error("the name is free: want the PodDisruptionBudget")
+	}
+}
+
+// TestOwnWorkersName takes a role from two nodes to one, and adds a role whose first replica has the name of the workers' StatefulSet that
+// goes. Both LeaderWorkerSets would write into it, so the new one follows once the other runs on one node.
+func TestOwnWorkersName(t *testing.T) {
+	const (
+		first = "{name: w, componentType: worker, %s template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}"
+		added = "{name: w-0, componentType: worker, replicas: 2, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}"
+		next  = "leaderworkerset/w-0/0"
+	)
+	size := func(rsp *fnv1.RunFunctionResponse) float64 {
+		set := rsp.GetDesired().GetResources()["leaderworkerset/w/0"].GetResource()
+		if kube.Lookup(set, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0 {
+			return 2
+		}
+		return kube.Lookup(set, "spec", "leaderWorkerTemplate", "size").GetNumberValue()
+	}
+	w := newWorld(t, "roles: ["+fmt.Sprintf(first, "multinode: {nodeCount: 2},")+"]\n")
+	w.steps(4)
+	w.edit("roles: [" + fmt.Sprintf(first, "") + ", " + added + "]\n")
+	var last *fnv1.RunFunctionResponse
+	for range 12 {
+		before := w.sets["leaderworkerset/w/0"].size
+		last = w.step()
+		if last.GetDesired().GetResources()[next] != nil && (before > 1 || size(last) > 1) {
+			t.Fatalf("%s is there while the pods of w/0 have workers", next)
+		}
+	}
+	got := []any{setKeys(last), size(last), conditionOf(last, "WorkloadsReady")}
+	if diff := cmp.Diff([]any{"w-0/0 w-0/1 w/0", 1.0, "AllReady: "}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestNameTakenElsewhere scales a service in another cluster to a replica whose Object another service has.
+func TestNameTakenElsewhere(t *testing.T) {
+	const third = "cluster/east/leaderworkerset/w/2"
+	spec := func(n int) string {
+		return fmt.Sprintf(oneRole, fmt.Sprintf("replicas: %d", n)) + "placement: {clusters: [{name: east, namespace: team, providerConfigRef: {name: one}}]}\n"
+	}
+	w := newWorld(t, spec(2))
+	w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: one, namespaces: ["*"]}]}`)
+	w.req.RequiredResources = map[string]*fnv1.Resources{require.Configs: {}}
+	fixture.Observe(w.req, w.fn.Run(t, w.req))
+	w.edit(spec(3))
+	name := kube.Lookup(w.fn.Run(t, w.req).GetDesired().GetResources()[third].GetResource(), "metadata", "name").GetStringValue()
+	w.another("existing/"+third, "Object", name)
+	rsp := w.fn.Run(t, w.req)
+	got := []any{fixture.Fatals(rsp), rsp.GetDesired().GetResources()[third] != nil, conditionOf(rsp, "WorkloadsReady")}
+	want := []any{"", false, `NameConflict: cluster east: spec.roles[0].name: Invalid value: "Object ` + name + `": already exists and belongs to InferenceService "other"; give this role or this service another name`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -95,6 +95,7 @@ func (r *ObservedState) conflictsOf(o kube.Object) field.ErrorList {
 	if r.Observed(o.Key) {
 		return append(errs, r.remoteConflict(o)...)
 	}
+	errs = append(errs, r.ownWorkers(o)...)
 	existing, _ := r.req.Required(composite.Existing(o.Key))
 	for _, e := range existing {
 		if err := r.conflict(o, e); err != nil {
@@ -193,6 +194,26 @@ func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// ownWorkers finds a LeaderWorkerSet of the service whose workers still have the name of one to be made. Validation goes by the number of
+// nodes that the spec has now, and a rollout gives it to the LeaderWorkerSet later.
+func (r *ObservedState) ownWorkers(o kube.Object) field.ErrorList {
+	owner := (&plan.Replica{Name: nameInside(o)}).WorkersOwner()
+	if o.Key.Kind != key.LeaderWorkerSet || owner == "" {
+		return nil
+	}
+	for _, k := range r.req.ObservedKeys() {
+		if k.Kind != key.LeaderWorkerSet || k.Cluster != o.Key.Cluster {
+			continue
+		}
+		if own := neighbourView.In(r.req.Observed(k)); own.Metadata.Name == owner && own.Spec.LeaderWorkerTemplate.Size > 1 {
+			at, _ := r.pathOf(o.Key)
+			return field.ErrorList{field.Invalid(at, "LeaderWorkerSet "+nameInside(o),
+				fmt.Sprintf("has the name of the workers' StatefulSet of LeaderWorkerSet %s; it is made once that one runs on one node", owner))}
+		}
+	}
+	return nil
 }
 
 // notControlledByService tells whether this service does not control an object.

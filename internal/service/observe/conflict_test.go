@@ -172,3 +172,41 @@ func TestNeighbours(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnWorkers lets a replica wait for workers of the same service that have its name, in its cluster.
+func TestOwnWorkers(t *testing.T) {
+	nodes := func(n int32) edit[lws.LeaderWorkerSet] {
+		return func(w *lws.LeaderWorkerSet) { w.Spec.LeaderWorkerTemplate.Size = &n }
+	}
+	const waits = `name: Invalid value: "LeaderWorkerSet qwen-0-0": has the name of the workers' StatefulSet of LeaderWorkerSet qwen-0; it is made once that one runs on one node`
+	cases := map[string]struct {
+		reason string
+		see    func(s *scene)
+		want   []string
+	}{
+		"Workers":   {"A rollout has not taken them away so far.", func(s *scene) { s.see("leaderworkerset/a/0", workload("qwen-0", nodes(2))) }, []string{waits}},
+		"OneNode":   {"They are gone.", func(s *scene) { s.see("leaderworkerset/a/0", workload("qwen-0", nodes(1))) }, nil},
+		"Another":   {"The workers have another name.", func(s *scene) { s.see("leaderworkerset/a/0", workload("qwen-1", nodes(2))) }, nil},
+		"Elsewhere": {"They are in another cluster.", func(s *scene) { s.seeRemote("cluster/east/leaderworkerset/a/0", workload("qwen-0", nodes(2))) }, nil},
+		"Exists": {"What exists stays.", func(s *scene) {
+			s.see("leaderworkerset/a/0", workload("qwen-0", nodes(2)))
+			s.see(lws0, workload("qwen-0-0"))
+		}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.plan.Clusters[0].Groups[0].Replicas[0].Name = "qwen-0-0"
+			s.drop(lws0)
+			s.want(s.plan.Clusters[0].Target, lws0, workload("qwen-0-0"))
+			tc.see(s)
+			var got []string
+			for _, e := range Read(s.request(), s.plan).Conflicts(s.objects).Refused {
+				got = append(got, e.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

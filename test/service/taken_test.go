@@ -117,6 +117,9 @@ func TestNameTaken(t *testing.T) {
 			if got := conditionOf(rsp, "WorkloadsReady"); got != tc.want {
 				t.Errorf("want WorkloadsReady %q, got %q", tc.want, got)
 			}
+			if got := conditionOf(rsp, "RolledOut"); strings.Contains(got, "somebody else has") != (tc.more == "") {
+				t.Errorf("want RolledOut to say which replicas wait for names, got %q", got)
+			}
 			// Crossplane calls again until the requirements stay the same.
 			before := proto.Clone(w.req).(*fnv1.RunFunctionRequest)
 			maps.DeleteFunc(before.GetRequiredResources(), func(k string, _ *fnv1.Resources) bool { _, taken := tc.taken[k]; return taken })

@@ -200,20 +200,29 @@ func (r *ObservedState) nameConflicts(o kube.Object) field.ErrorList {
 // nodes that the spec has now, and a rollout gives it to the LeaderWorkerSet later.
 func (r *ObservedState) ownWorkers(o kube.Object) field.ErrorList {
 	owner := (&plan.Replica{Name: nameInside(o)}).WorkersOwner()
-	if o.Key.Kind != key.LeaderWorkerSet || owner == "" {
+	if o.Key.Kind != key.LeaderWorkerSet || owner == "" || !r.withWorkers()[setName{o.Key.Cluster, owner}] {
 		return nil
 	}
-	for _, k := range r.req.ObservedKeys() {
-		if k.Kind != key.LeaderWorkerSet || k.Cluster != o.Key.Cluster {
+	at, _ := r.pathOf(o.Key)
+	return field.ErrorList{field.Invalid(at, "LeaderWorkerSet "+nameInside(o),
+		fmt.Sprintf("has the name of the workers' StatefulSet of LeaderWorkerSet %s; it is made once that one runs on one node", owner))}
+}
+
+// A setName is the name of a LeaderWorkerSet in a cluster.
+type setName struct{ cluster, name string }
+
+// setsWithWorkers returns the observed LeaderWorkerSets with more than one node.
+func setsWithWorkers(req incoming.Request) map[setName]bool {
+	all := map[setName]bool{}
+	for _, k := range req.ObservedKeys() {
+		if k.Kind != key.LeaderWorkerSet {
 			continue
 		}
-		if own := neighbourView.In(r.req.Observed(k)); own.Metadata.Name == owner && own.Spec.LeaderWorkerTemplate.Size > 1 {
-			at, _ := r.pathOf(o.Key)
-			return field.ErrorList{field.Invalid(at, "LeaderWorkerSet "+nameInside(o),
-				fmt.Sprintf("has the name of the workers' StatefulSet of LeaderWorkerSet %s; it is made once that one runs on one node", owner))}
+		if own := neighbourView.In(req.Observed(k)); own.Spec.LeaderWorkerTemplate.Size > 1 {
+			all[setName{k.Cluster, own.Metadata.Name}] = true
 		}
 	}
-	return nil
+	return all
 }
 
 // notControlledByService tells whether this service does not control an object.
@@ -293,9 +302,10 @@ func (r *ObservedState) remedy(renamed string, existing incoming.Object) string 
 
 // pathOf returns the field from which the name of an object follows, and what has to be renamed for another one.
 func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
-	for _, replica := range r.plan.Named() {
-		if replica.Key == k {
-			return replica.Role.Path().Child("name"), "this role or this service"
+	if id, is := k.ReplicaID(); is {
+		_, name, _, _ := id.Parts()
+		if i := slices.IndexFunc(r.plan.Roles, func(role *plan.Role) bool { return role.Name == name }); i >= 0 {
+			return r.plan.Roles[i].Path().Child("name"), "this role or this service"
 		}
 	}
 	for _, role := range r.plan.ScaledRoles() {

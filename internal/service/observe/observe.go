@@ -33,11 +33,17 @@ type ObservedState struct {
 	replicas map[key.Key]rollout.State
 	// pods returns what is read of all pods of the service.
 	pods func() *podIndex
+	// withWorkers returns the observed LeaderWorkerSets that have workers, by cluster and name.
+	withWorkers func() map[setName]bool
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
 func Read(req incoming.Request, p *plan.Plan) *ObservedState {
-	return &ObservedState{plan: p, req: req, replicas: map[key.Key]rollout.State{}, pods: sync.OnceValue(func() *podIndex { return readPods(req) })}
+	return &ObservedState{
+		plan: p, req: req, replicas: map[key.Key]rollout.State{},
+		pods:        sync.OnceValue(func() *podIndex { return readPods(req) }),
+		withWorkers: sync.OnceValue(func() map[setName]bool { return setsWithWorkers(req) }),
+	}
 }
 
 // Observed tells whether the composed resource of that key exists.

@@ -81,14 +81,14 @@ func TestNameTaken(t *testing.T) {
 		},
 		"Group": {
 			reason: "A group is left out as a whole, because its roles need each other.",
-			spec:   func(n int, image, more string) string { return groups(n, image, more) },
+			spec:   groups,
 			taken:  map[string][2]string{"existing/leaderworkerset/2/p/0": {lws, "chat-2-p-0"}},
 			scaled: "0/d/0 0/p/0 1/d/0 1/p/0 podgroup/0 podgroup/1", rolled: "0/d/0 0/p/0 1/d/0 1/p/0 podgroup/0 podgroup/1",
 			want: `NameConflict: spec.roles[0].name: Invalid value: "LeaderWorkerSet chat-2-p-0"` + exists + "this role or this service another name",
 		},
 		"Gang": {
 			reason: "A group without a gang of its own would start in that of another service.",
-			spec:   func(n int, image, more string) string { return groups(n, image, more) },
+			spec:   groups,
 			taken:  map[string][2]string{"existing/podgroup/2": {pg, "chat-2"}},
 			scaled: "0/d/0 0/p/0 1/d/0 1/p/0 podgroup/0 podgroup/1", rolled: "0/d/0 0/p/0 1/d/0 1/p/0 podgroup/0 podgroup/1",
 			want: `NameConflict: metadata.name: Invalid value: "PodGroup chat-2"` + exists + "this service another name",

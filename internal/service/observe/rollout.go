@@ -276,15 +276,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 		return c
 	}
 	c.Status, c.Reason = composite.False, ReasonProgressing
-	if len(n.unreserved) > 0 {
-		c.Message += ", and maxSurge waits for capacity: " + text.Names(n.unreserved, maxNames)
-		if *e.plan.Rollout.MaxUnavailable == 0 {
-			c.Message += ". To replace replicas without it, set spec.rollout.maxUnavailable to 1"
-		}
-	}
-	if len(n.absent) > 0 && n.waiting > 0 {
-		c.Message += ", and these use up spec.rollout.maxUnavailable while they wait for capacity: " + text.Names(n.absent, maxNames)
-	}
+	c.Message += n.capacity(*e.plan.Rollout.MaxUnavailable)
 	// Those that wait for capacity hold up the others. Without others there is nothing to be late with.
 	n.coming = n.coming || (len(n.absent) > 0 || n.unnamed > 0) && n.waiting == 0
 	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
@@ -307,6 +299,20 @@ func (e *evaluator) rolledOut() composite.Condition {
 		c.Message += ". " + gap
 	}
 	return c
+}
+
+// capacity says which replicas wait for capacity, and hold up the rollout.
+func (n *progress) capacity(maxUnavailable int32) (s string) {
+	if len(n.unreserved) > 0 {
+		s = ", and maxSurge waits for capacity: " + text.Names(n.unreserved, maxNames)
+		if maxUnavailable == 0 {
+			s += ". To replace replicas without it, set spec.rollout.maxUnavailable to 1"
+		}
+	}
+	if len(n.absent) > 0 && n.waiting > 0 {
+		s += ", and these use up spec.rollout.maxUnavailable while they wait for capacity: " + text.Names(n.absent, maxNames)
+	}
+	return s
 }
 
 // gap tells that a change of pods stops all of a cluster's requests, and how to avoid it.

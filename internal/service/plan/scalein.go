@@ -69,7 +69,8 @@ func (r *Replica) startsUntil(state rollout.State, startup time.Duration, now ti
 // a replica does not get ready with the newest one. Whatever is added later gets the newest template, so a role that goes to 0 by
 // night would come back with a template that nobody has released, or that does not start.
 //
-// A rollout that waits for capacity keeps nothing: what is removed may give it room.
+// A rollout that waits for capacity of the fleet keeps nothing: what is removed may give it room. Whether a replica that exists waits for
+// room or fails is not known from its LeaderWorkerSet, so both keep what serves.
 func (p *Plan) keepHeld() {
 	stuck := p.Rollout.Paused
 	for c, r := range p.Replicas() {

@@ -3,12 +3,14 @@ package reservation
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity/capacitytest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // allChanged are 2,000 services whose shapes all change in one call, and the cluster that they
@@ -140,6 +142,38 @@ func TestRefusalsAreCheap(t *testing.T) {
 			}
 			if few, many := cost(2), cost(2000); few != many {
 				t.Errorf("%s It takes %v allocations, and %v in a small cluster", tc.reason, many, few)
+			}
+		})
+	}
+}
+
+// TestWaitingIsCheap proves that each of many equal units for which nothing can be held costs no more beside many grants. Their service
+// has waited for long.
+func TestWaitingIsCheap(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		quota  int64
+		refuse func(b *book, u *unit)
+	}{
+		"Room":  {reason: "No node is large enough.", quota: 1 << 20, refuse: func(b *book, u *unit) { b.refuse(u, refusal{why: "no"}); u.account.waits = nil }},
+		"Quota": {reason: "The quota is smaller.", quota: 4, refuse: func(b *book, u *unit) { b.beyondQuota(u) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cost := func(n int) float64 {
+				in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 0)), Now: noon, Quotas: map[string]Quota{"team": gpuQuota(0, tc.quota, 0)}, Requests: []CapacityRequest{request("a", 9, 1)}}
+				b := open(&in)
+				a := b.accounts[0]
+				a.waitingSince = noon.Add(-time.Hour)
+				for i := range n {
+					shape := &capacity.PodRequirements{Requests: capacity.Resources{fmt.Sprintf("example.com/%d", i): 1000}}
+					a.set(key.ReplicaID(fmt.Sprintf("9/%d", i)), granted{generation: 1, pods: b.pods(tally{shape: 1})})
+				}
+				units := b.units(a)
+				return testing.AllocsPerRun(10, func() { tc.refuse(b, &units[0]) })
+			}
+			if few, many := cost(2), cost(2000); few != many {
+				t.Errorf("%s It takes %v allocations, and %v beside few grants", tc.reason, many, few)
 			}
 		})
 	}

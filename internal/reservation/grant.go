@@ -210,6 +210,8 @@ func (b *book) enter(wants []want) {
 	for _, w := range wants {
 		w.account.set(w.replica.Name, b.newGrant(w.account.granted[w.replica.Name], w.replica.Generation, w.requested, w.pods, w.pin))
 		w.account.got = true
+		clear(w.account.noRoom)
+		clear(w.account.noQuota)
 		w.account.gotPods.add(w.requested, 1)
 	}
 }

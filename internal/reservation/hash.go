@@ -30,21 +30,30 @@ func PodsHashes(requirements map[string]capacity.PodRequirements, groups []Repli
 	return all
 }
 
-// PodsHash returns the same hash of the pods that one of the service's grants is for. It is empty if
-// the ledger does not have them.
-func (s *Service) PodsHash(g *Grant) string {
-	pods := g.Pods
-	if len(g.Requested) > 0 {
-		pods = g.Requested
+// Hasher returns a function that returns the same hash of the pods that one of the service's grants is for. It is empty if
+// the ledger does not have them. A tenant may have thousands of grants, and many long shapes.
+func (s *Service) Hasher() func(*Grant) string {
+	texts := make([]string, len(s.Shapes))
+	return func(g *Grant) string {
+		pods := g.Pods
+		if len(g.Requested) > 0 {
+			pods = g.Requested
+		}
+		if len(pods) == 0 {
+			return ""
+		}
+		counts := map[string]int64{}
+		for i, n := range pods {
+			if n == 0 {
+				continue
+			}
+			if texts[i] == "" {
+				texts[i] = withPin(&s.Shapes[i], nil).Key()
+			}
+			counts[texts[i]] += n
+		}
+		return hashOf(podsText(counts))
 	}
-	if len(pods) == 0 {
-		return ""
-	}
-	counts := map[string]int64{}
-	for i, n := range pods {
-		counts[withPin(&s.Shapes[i], nil).Key()] += n
-	}
-	return hashOf(podsText(counts))
 }
 
 func hashOf(text string) string { return naming.Digest(text)[:hashLength] }

@@ -49,7 +49,7 @@ func TestPodsHash(t *testing.T) {
 		if len(ledger.Services) != 1 || ledger.Services[0].Grants[0].Pin == nil {
 			t.Fatalf("nothing is granted and pinned: %+v", result)
 		}
-		return ledger.Services[0].PodsHash(&ledger.Services[0].Grants[0])
+		return ledger.Services[0].Hasher()(&ledger.Services[0].Grants[0])
 	}
 	tolerates := func(r capacity.PodRequirements, team string) capacity.PodRequirements {
 		return *capacitytest.Tolerating(&r, team)
@@ -85,7 +85,29 @@ func TestPodsHash(t *testing.T) {
 // TestPodsHashOfStatus proves that a grant whose pods the ledger does not have has no hash.
 func TestPodsHashOfStatus(t *testing.T) {
 	s := Service{Grants: []Grant{{Generation: 1}}}
-	if got := s.PodsHash(&s.Grants[0]); got != "" {
+	if got := s.Hasher()(&s.Grants[0]); got != "" {
 		t.Errorf("the hash is %q, want none", got)
+	}
+}
+
+// TestHasherIsCheap proves that the hashes of many grants cost no more for each where a service has many shapes.
+func TestHasherIsCheap(t *testing.T) {
+	const grants = 2000
+	cost := func(shapes int) float64 {
+		s := Service{}
+		for i := range shapes {
+			s.Shapes = append(s.Shapes, *capacitytest.Requirements(1, int64(i+1)))
+		}
+		g := Grant{Pods: make([]int64, shapes)}
+		g.Pods[shapes-1] = 1
+		return testing.AllocsPerRun(3, func() {
+			hash := s.Hasher()
+			for range grants {
+				hash(&g)
+			}
+		})
+	}
+	if few, many := cost(1), cost(128); many > 2*few {
+		t.Errorf("it takes %v allocations, and %v with one shape", many, few)
 	}
 }

@@ -192,14 +192,25 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 	if b.exceeds(wants, true) == nil || b.gotAsMuch(a, wants) {
 		return false
 	}
+	id := idOf(wants)
+	none, known := a.noQuota[id]
+	if !known {
+		none = b.beyondLimit(a, wants)
+		a.noQuota[id] = none
+	}
+	return !none
+}
+
+// beyondLimit tells whether wants exceed what their namespace may have with borrowing, beside the service's own grants.
+func (b *book) beyondLimit(a *account, wants []want) bool {
 	q, all := b.Quotas[a.Namespace], b.grantedTo(a)
 	b.addMore(all, wants...)
 	for name, n := range all {
 		if limit, limited := q.limit(name, true); limited && n > limit {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // holdQuota holds quota for a service of a namespace: nobody of the namespace who is served after it gets it.

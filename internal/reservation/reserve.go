@@ -146,6 +146,9 @@ type account struct {
 	// got tells that something was granted in this call, and gotPods are its pods, without pins: pods that a queue of Kueue counts are none.
 	got     bool
 	gotPods tally
+	// noRoom and noQuota have the wants, by idOf, for which nothing can be held beside what is granted. Thousands of units may want the
+	// same, and what is granted has thousands of replicas, too.
+	noRoom, noQuota map[string]bool
 	// next is what the first unit that waits needs first.
 	next []want
 	// running are the replicas that the service claims to run.
@@ -186,7 +189,7 @@ func open(in *Input) *book {
 	account := func(id ServiceID) *account {
 		a := known[id]
 		if a == nil {
-			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}, gotPods: tally{}}
+			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}, gotPods: tally{}, noRoom: map[string]bool{}, noQuota: map[string]bool{}}
 			known[id] = a
 			b.accounts = append(b.accounts, a)
 		}

@@ -349,7 +349,8 @@ func (b *book) hold(u *unit) {
 		return
 	}
 	wants := u.first()
-	if b.gotAsMuch(a, wants) {
+	id := idOf(wants)
+	if a.noRoom[id] || b.gotAsMuch(a, wants) {
 		return
 	}
 	own, hold := tally{}, tally{}
@@ -364,6 +365,7 @@ func (b *book) hold(u *unit) {
 	empty := b.Free.Clone()
 	empty.Budget = b.free.Budget
 	if ok, _ := empty.Allocate(own.podSets()); !ok {
+		a.noRoom[id] = true
 		return
 	}
 	for _, left := range b.free.ForceAllocate(hold.podSets()) {

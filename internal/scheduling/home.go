@@ -181,11 +181,15 @@ func (p *scheduler) canStartIn(u unit, i int) bool {
 func (p *scheduler) hasAllThatExists(u unit, i int) bool {
 	some := false
 	for _, r := range reservation.Replicas(u) {
-		exists := slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Present[r.Name] })
-		if exists && !p.Candidates[i].Present[r.Name] {
-			return false
+		if p.Candidates[i].Present[r.Name] {
+			some = true
+			continue
 		}
-		some = some || exists
+		for j := range p.Candidates { // Each is large, and is not copied.
+			if p.Candidates[j].Present[r.Name] {
+				return false
+			}
+		}
 	}
 	return some
 }

@@ -40,9 +40,9 @@ func GrantsToStatus(s *reservation.Service) []v1alpha1.Replicas {
 		podsHash   string
 	}
 	var all []v1alpha1.Replicas
-	at := map[of]int{}
+	at, hash := map[of]int{}, s.Hasher()
 	for _, grant := range s.Grants {
-		nodes, podsHash := grant.Nodes(), s.PodsHash(&grant)
+		nodes, podsHash := grant.Nodes(), hash(&grant)
 		for _, r := range grant.Replicas {
 			group, role, index, ok := r.Parts()
 			if !ok {

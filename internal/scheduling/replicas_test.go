@@ -25,12 +25,12 @@ func TestGrantsToStatus(t *testing.T) {
 		{Generation: 1, Pods: []int64{2, 1}, Requested: []int64{2}, Replicas: []key.ReplicaID{"w/6"}},
 	}}
 	got := scheduling.GrantsToStatus(s)
-	two := s.PodsHash(&s.Grants[0])
+	two := s.Hasher()(&s.Grants[0])
 	want := []v1alpha1.Replicas{
 		{Role: "w", Indexes: []int32{0, 2}, Generation: 1, Nodes: 2, Pool: "h100", PodsHash: two},
 		{Role: "w", Indexes: []int32{1}, Generation: 1, Nodes: 2, PodsHash: two},
-		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100", PodsHash: s.PodsHash(&s.Grants[2])},
-		{Role: "w", Indexes: []int32{4}, Generation: 1, Nodes: 2, PodsHash: s.PodsHash(&s.Grants[3])},
+		{Role: "w", Indexes: []int32{3}, Generation: 1, Nodes: 3, Pool: "h100", PodsHash: s.Hasher()(&s.Grants[2])},
+		{Role: "w", Indexes: []int32{4}, Generation: 1, Nodes: 2, PodsHash: s.Hasher()(&s.Grants[3])},
 		{Role: "w", Indexes: []int32{5}, Generation: 1, Pool: "h100"},
 		{Role: "w", Indexes: []int32{6}, Generation: 1, Nodes: 3, PodsHash: two},
 	}

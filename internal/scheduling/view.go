@@ -26,6 +26,8 @@ type view struct {
 	// podsHashes are those of the replicas as the service wants them now. Nothing of the request
 	// that was read back is in them.
 	podsHashes map[key.ReplicaID]string
+	// requested has what the last request has of each cluster. If there is none, it is what recovered returns.
+	requested map[string]reservation.ClusterRequest
 }
 
 // newView leaves out the clusters that the tenant may not use. Such a cluster is in no
@@ -49,6 +51,11 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 	if v.placement == nil {
 		v.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
 	}
+	if snapshot.Request != nil {
+		v.requested = snapshot.Request.Clusters
+	} else {
+		v.requested = v.recovered()
+	}
 	for _, name := range slices.Sorted(maps.Keys(snapshot.Clusters)) {
 		c := snapshot.Clusters[name]
 		reads := c.Spec.AllowedNamespaces.ReadsLabels()
@@ -69,23 +76,18 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 // runsIn returns what the last request has of a cluster of the fleet, and tells whether
 // something of the service exists there. If there is no last request, its objects tell.
 func (v *view) runsIn(inferenceCluster string) (reservation.ClusterRequest, bool) {
+	at, requested := v.requested[inferenceCluster]
 	if v.snapshot.Request == nil {
-		at, runs := v.recovered()[inferenceCluster]
-		return at, runs
+		return at, requested
 	}
-	at, requested := v.snapshot.Request.Clusters[inferenceCluster]
 	return at, requested && v.snapshot.States[at.Name] != nil && v.mayBe(inferenceCluster, at.Name)
 }
 
 // requestedAs returns the cluster of the fleet that the last request has under a name of the
 // placement. If there is no last request, it is one where something of the service exists.
 func (v *view) requestedAs(name string) (inferenceCluster string, requested bool) {
-	clusters := v.recovered()
-	if v.snapshot.Request != nil {
-		clusters = v.snapshot.Request.Clusters
-	}
-	for _, inferenceCluster := range slices.Sorted(maps.Keys(clusters)) {
-		if clusters[inferenceCluster].Name == name && v.mayBe(inferenceCluster, name) {
+	for _, inferenceCluster := range slices.Sorted(maps.Keys(v.requested)) {
+		if v.requested[inferenceCluster].Name == name && v.mayBe(inferenceCluster, name) {
 			return inferenceCluster, true
 		}
 	}

@@ -60,16 +60,12 @@ func (r *ObservedState) Conflicts(objects []kube.Object) Conflicts {
 	return all
 }
 
-// Taken tells whether somebody else has the name of a LeaderWorkerSet or PodGroup that does not exist, while the service runs.
+// Taken tells whether somebody else has the name of a LeaderWorkerSet or PodGroup that does not exist, while the service runs. Before
+// that, nothing is lost if the service is refused.
 func (r *ObservedState) Taken(k key.Key, name string) bool {
 	o := kube.With(&structpb.Struct{}, structpb.NewStringValue(name), "metadata", "name")
 	o = kube.With(o, structpb.NewStringValue("LeaderWorkerSet"), "kind") // Only the Services of these need it.
 	return len(r.conflictsOf(kube.Object{Key: k, Resource: o})) > 0 && r.runs()
-}
-
-// runs tells whether any replica of the service exists. Before that, nothing is lost if the service is refused.
-func (r *ObservedState) runs() bool {
-	return slices.ContainsFunc(r.req.ObservedKeys(), func(k key.Key) bool { _, is := k.ReplicaID(); return is })
 }
 
 // leftOut returns the groups of the replicas that the plan leaves out, by the keys of their objects.

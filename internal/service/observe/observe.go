@@ -35,6 +35,8 @@ type ObservedState struct {
 	pods func() *podIndex
 	// withWorkers returns the observed LeaderWorkerSets that have workers, by cluster and name.
 	withWorkers func() map[setName]bool
+	// runs tells whether any replica of the service exists.
+	runs func() bool
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
@@ -43,6 +45,9 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 		plan: p, req: req, replicas: map[key.Key]rollout.State{},
 		pods:        sync.OnceValue(func() *podIndex { return readPods(req) }),
 		withWorkers: sync.OnceValue(func() map[setName]bool { return setsWithWorkers(req) }),
+		runs: sync.OnceValue(func() bool {
+			return slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { _, is := k.ReplicaID(); return is })
+		}),
 	}
 }
 

@@ -100,11 +100,12 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 // planExtra adds the extra replicas of a rollout that run in a cluster, and notes those that wait for
 // their capacity there.
 func (p *Plan) planExtra(c *ClusterPlan, extra []Replica, a *scheduling.Assignment) {
+	var run []Replica
 	for _, r := range extra {
 		switch {
 		case a.Run[r.ID]:
 			r.Partial = a.Partial[r.ID]
-			c.addExtra(p, r.in(a))
+			run = append(run, r.in(a))
 		case a.Extra[r.ID]:
 			c.ExtraPending = append(c.ExtraPending, r)
 		default:
@@ -112,6 +113,7 @@ func (p *Plan) planExtra(c *ClusterPlan, extra []Replica, a *scheduling.Assignme
 		}
 		p.Rollout.Surge = true
 	}
+	c.addExtra(p, run)
 }
 
 // in returns a replica as it runs in a cluster of the fleet.

@@ -33,6 +33,9 @@ func (g *Group) gangTaken(running *Running) bool {
 
 // leaveOut leaves some replicas of a group out, and its gang if there are no others.
 func (c *ClusterPlan) leaveOut(p *Plan, g *Group, out func(Replica) bool, running *Running) {
+	if !slices.ContainsFunc(g.Replicas, out) {
+		return
+	}
 	left := Group{Index: g.Index}
 	var stay []Replica
 	for _, r := range g.Replicas {
@@ -41,9 +44,6 @@ func (c *ClusterPlan) leaveOut(p *Plan, g *Group, out func(Replica) bool, runnin
 		} else {
 			stay = append(stay, r)
 		}
-	}
-	if len(left.Replicas) == 0 {
-		return
 	}
 	if len(stay) == 0 && g.PodGroup != nil && !running.Observed(g.PodGroup.Key) {
 		left.PodGroup = g.PodGroup

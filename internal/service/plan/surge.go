@@ -15,8 +15,30 @@ type extraUnit struct {
 	number int32
 	// kept ones are more than the rollout asks for. They serve in the place of others.
 	kept bool
-	// exist are the replicas that exist of the extra units of the cluster.
-	exist []key.ReplicaID
+	// exist has the replicas that exist of the extra units of the cluster.
+	exist existing
+}
+
+// An existing is some replicas that exist, by their groups and roles. All units of a cluster share it, because there may be
+// thousands of both.
+type existing struct {
+	has     map[key.ReplicaID]bool
+	indexes map[roleOfGroup][]int32
+}
+
+type roleOfGroup struct {
+	group int32
+	role  string
+}
+
+func existingOf(ids []key.ReplicaID) existing {
+	e := existing{has: make(map[key.ReplicaID]bool, len(ids)), indexes: map[roleOfGroup][]int32{}}
+	for _, id := range ids {
+		group, role, index, _ := id.Parts()
+		at := roleOfGroup{group, role}
+		e.has[id], e.indexes[at] = true, append(e.indexes[at], index)
+	}
+	return e
 }
 
 // extraDemand returns what a rollout runs in clusters of the fleet beyond what is wanted, by the
@@ -48,8 +70,11 @@ func (p *Plan) wanted(cluster string) *ClusterPlan {
 	here := maps.Clone(p.snapshot.States[cluster].Present)
 	if p.snapshot.Request != nil {
 		for _, at := range p.snapshot.Request.Clusters {
+			if at.Name != cluster {
+				continue
+			}
 			for _, r := range reservation.Replicas(at.Groups) {
-				here[r.Name] = here[r.Name] || at.Name == cluster
+				here[r.Name] = true
 			}
 		}
 	}
@@ -109,10 +134,9 @@ func (p *Plan) surge(running *Running) {
 		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
 			continue
 		}
-		for _, r := range p.extraReplicas(c, p.extraUnits(c, ids, running)) {
-			p.Rollout.Surge = true
-			c.addExtra(p, r)
-		}
+		extra := p.extraReplicas(c, p.extraUnits(c, ids, running))
+		p.Rollout.Surge = p.Rollout.Surge || len(extra) > 0
+		c.addExtra(p, extra)
 	}
 }
 
@@ -181,10 +205,10 @@ func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool
 // extraUnits returns the units of each kind that run in a cluster beyond those that are wanted, of
 // which some replicas exist. The plan of the cluster has none of them so far. A rollout asks for whole groups only.
 func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running) map[string][]extraUnit {
-	all, inGroups := map[string][]extraUnit{}, map[string][]extraUnit{}
+	all, inGroups, exist := map[string][]extraUnit{}, map[string][]extraUnit{}, existingOf(ids)
 	for kind, numbers := range p.numbersOf(ids) {
 		for _, number := range numbers {
-			if u := (extraUnit{number: number, exist: ids}); number < 0 {
+			if u := (extraUnit{number: number, exist: exist}); number < 0 {
 				inGroups[kind] = append(inGroups[kind], u)
 			} else {
 				all[kind] = append(all[kind], u)
@@ -301,7 +325,7 @@ func (p *Plan) extraReplicas(c *ClusterPlan, units map[string][]extraUnit) []Rep
 		for _, u := range units[kind] {
 			for _, r := range p.replicasOf(c, kind, u) {
 				// Nothing is added to a unit that goes.
-				if r.Kept = u.kept; !u.kept || slices.Contains(u.exist, r.ID) {
+				if r.Kept = u.kept; !u.kept || u.exist.has[r.ID] {
 					all = append(all, r)
 				}
 			}
@@ -330,7 +354,7 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 				n = 0
 			}
 			// The role may have had more replicas before.
-			for _, index := range u.indexes(r.Name, group) {
+			for _, index := range u.exist.indexes[roleOfGroup{group, r.Name}] {
 				if index >= n {
 					add(group, index)
 				}
@@ -346,25 +370,22 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 	return all
 }
 
-// indexes are those of the replicas of a role that exist in a group.
-func (u *extraUnit) indexes(role string, group int32) []int32 {
-	var all []int32
-	for _, id := range u.exist {
-		if of, name, index, _ := id.Parts(); name == role && of == group {
-			all = append(all, index)
+// addExtra adds extra replicas to their groups, which they may make.
+func (c *ClusterPlan) addExtra(p *Plan, replicas []Replica) {
+	at, grown := map[int32]int{}, map[int]bool{}
+	for i := range c.Groups {
+		at[c.Groups[i].Index] = i
+	}
+	for _, r := range replicas {
+		i, known := at[r.Group]
+		if !known {
+			i = len(c.Groups)
+			at[r.Group] = i
+			c.Groups = append(c.Groups, Group{Index: r.Group})
 		}
+		c.Groups[i].Replicas, grown[i] = append(c.Groups[i].Replicas, r), true
 	}
-	return all
-}
-
-// addExtra adds an extra replica to its group, which it may make.
-func (c *ClusterPlan) addExtra(p *Plan, r Replica) {
-	i := slices.IndexFunc(c.Groups, func(g Group) bool { return g.Index == r.Group })
-	if i < 0 {
-		i = len(c.Groups)
-		c.Groups = append(c.Groups, Group{Index: r.Group})
+	for i := range grown {
+		c.addGang(p, &c.Groups[i], p.gang)
 	}
-	g := &c.Groups[i]
-	g.Replicas = append(g.Replicas, r)
-	c.addGang(p, g, p.gang)
 }

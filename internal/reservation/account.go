@@ -235,7 +235,9 @@ func (a *account) open(req *CapacityRequest, cluster string) {
 	for _, r := range Replicas(a.cluster.Groups) {
 		reserved[r.Name] = a.has(&r)
 	}
+	a.left = make(map[key.ReplicaID]bool, len(req.Left[cluster]))
 	for _, name := range req.Left[cluster] {
+		a.left[name] = true
 		// What is requested as it is granted keeps its grant anyway. It counts as started once it is not.
 		if has, granted := a.granted[name]; granted && !reserved[name] {
 			has.started = true

@@ -129,7 +129,7 @@ func (b *book) giveBack(a *account) {
 func (b *book) mayHaveLeft(a *account, name key.ReplicaID) bool {
 	_, granted := a.granted[name]
 	inUse, known := b.InUse[a.ServiceID]
-	return granted && slices.Contains(a.request.Left[b.Cluster], name) && (!known || inUse[name] || inUse[""])
+	return granted && a.left[name] && (!known || inUse[name] || inUse[""])
 }
 
 // has tells whether a replica is granted as it is requested.

@@ -153,6 +153,8 @@ type account struct {
 	next []want
 	// running are the replicas that the service claims to run.
 	running map[key.ReplicaID]bool
+	// left are the replicas of which the request says that they have left the cluster.
+	left map[key.ReplicaID]bool
 	// shapes are those of the request, by their names.
 	shapes map[string]*capacity.PodRequirements
 	// waits are the replicas that are not granted as requested, and why is the first reason.

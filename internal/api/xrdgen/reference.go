@@ -91,7 +91,7 @@ type typeField struct {
 	required bool
 }
 
-// fields returns the fields of a type, in the order of the source, without metadata.
+// fields returns the fields of a type, in the order of the source, without the metadata of objects.
 func (s *sources) fields(t crd.TypeIdent) []typeField {
 	schema := s.parser.Schemata[t]
 	var fields []typeField
@@ -102,7 +102,7 @@ func (s *sources) fields(t crd.TypeIdent) []typeField {
 			continue
 		}
 		prop, ok := schema.Properties[name]
-		if !ok || name == "metadata" {
+		if embedded := f.Name == ""; !ok || embedded && name == "metadata" {
 			continue
 		}
 		fields = append(fields, typeField{name: name, schema: prop, required: slices.Contains(schema.Required, name)})

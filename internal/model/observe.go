@@ -176,18 +176,34 @@ func (r *observedState) forbidden(p *parsed) field.ErrorList {
 		errs = append(errs, field.Forbidden(spec.Child("modelName"),
 			"neither serviceName nor modelName can be changed: create another InferenceModel, and delete this one once the other is answered"))
 	}
-	if r.service == nil || r.service.Status.ModelRouting == nil || !slices.Contains(r.service.Status.ModelRouting.ServedNames, p.model.Name) {
+	whose := r.nameOfEngines(p.model.Name)
+	if whose == "" {
 		return errs
 	}
 	for _, t := range p.spec.Targets {
 		if t.Name != p.model.Name || t.Adapter != nil {
 			errs = append(errs, field.Forbidden(spec.Child("targets"), fmt.Sprintf(
-				"must be left out: %s is the name of the model that the engines of service %s serve, whose requests only the service may give to others, in servedModels of its router",
-				text.Value(p.model.Name), p.spec.ServiceName)))
+				"must be left out: %s is the name of %s that the engines of service %s serve, whose requests only the service may give to others, in servedModels of its router",
+				text.Value(p.model.Name), whose, p.spec.ServiceName)))
 			break
 		}
 	}
 	return errs
+}
+
+// nameOfEngines says what the engines of the service serve under a name: their model, or an adapter that they load when they start. It is
+// empty if they serve neither.
+func (r *observedState) nameOfEngines(name string) string {
+	if r.service == nil || r.service.Status.ModelRouting == nil {
+		return ""
+	}
+	switch m := r.service.Status.ModelRouting; {
+	case slices.Contains(m.ServedNames, name):
+		return "the model"
+	case slices.Contains(m.AdapterNames, name):
+		return "an adapter"
+	}
+	return ""
 }
 
 // nameConflicts refuses a model name that another InferenceModel, or the service itself, has.

@@ -168,19 +168,20 @@ func TestRefused(t *testing.T) {
 		reason      string
 		want        []string
 	}{
-		"Empty":       {spec: `, serviceName: "", targets: [{name: ""}, {name: a, weight: -1}], criticality: High`, want: []string{"spec.criticality", "spec.serviceName", "spec.targets[0].name", "spec.targets[1].weight"}, reason: "InvalidSpec"},
-		"NoTarget":    {spec: `, targets: [{name: a, weight: 0}]`, want: []string{"spec.targets"}, reason: "InvalidSpec"},
-		"Both":        {spec: `, priority: 1, criticality: Standard`, want: []string{"spec.criticality"}, reason: "InvalidSpec"},
-		"TooHigh":     {spec: `, criticality: Critical`, input: input, want: []string{"spec.criticality"}, reason: "InvalidSpec"},
-		"TooLow":      {spec: `, priority: -1`, input: input, want: []string{"spec.priority"}, reason: "InvalidSpec"},
-		"Default":     {spec: `, priority: 11`, want: []string{"spec.priority"}, reason: "InvalidSpec"},
-		"Input":       {input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: ModelInput, priorities: {minimum: 1, maximum: 0}, tenant: []}`, want: []string{"input.priorities.minimum", "input.tenant"}, reason: "InvalidInput"},
-		"OtherInput":  {input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`, want: []string{"input.kind"}, reason: "InvalidInput"},
-		"Taken":       {world: world{"existing/configmap/model-name": {held}}, want: []string{"spec.modelName"}, reason: "NameConflict"},
-		"OfService":   {world: alone(ready + `servedModels: [{name: bot}], ` + routing), want: []string{"spec.modelName"}, reason: "NameConflict"},
-		"Redirect":    {spec: `, modelName: base, targets: [{name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
-		"RedirectTo":  {spec: `, modelName: base, targets: [{name: base, adapter: {uri: "hf://evil/x"}}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
-		"RedirectOne": {spec: `, modelName: base, targets: [{name: base}, {name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"Empty":        {spec: `, serviceName: "", targets: [{name: ""}, {name: a, weight: -1}], criticality: High`, want: []string{"spec.criticality", "spec.serviceName", "spec.targets[0].name", "spec.targets[1].weight"}, reason: "InvalidSpec"},
+		"NoTarget":     {spec: `, targets: [{name: a, weight: 0}]`, want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"Both":         {spec: `, priority: 1, criticality: Standard`, want: []string{"spec.criticality"}, reason: "InvalidSpec"},
+		"TooHigh":      {spec: `, criticality: Critical`, input: input, want: []string{"spec.criticality"}, reason: "InvalidSpec"},
+		"TooLow":       {spec: `, priority: -1`, input: input, want: []string{"spec.priority"}, reason: "InvalidSpec"},
+		"Default":      {spec: `, priority: 11`, want: []string{"spec.priority"}, reason: "InvalidSpec"},
+		"Input":        {input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: ModelInput, priorities: {minimum: 1, maximum: 0}, tenant: []}`, want: []string{"input.priorities.minimum", "input.tenant"}, reason: "InvalidInput"},
+		"OtherInput":   {input: `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}`, want: []string{"input.kind"}, reason: "InvalidInput"},
+		"Taken":        {world: world{"existing/configmap/model-name": {held}}, want: []string{"spec.modelName"}, reason: "NameConflict"},
+		"OfService":    {world: alone(ready + `servedModels: [{name: bot}], ` + routing), want: []string{"spec.modelName"}, reason: "NameConflict"},
+		"Redirect":     {spec: `, modelName: base, targets: [{name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"RedirectTo":   {spec: `, modelName: base, targets: [{name: base, adapter: {uri: "hf://evil/x"}}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"RedirectLoRA": {spec: `, modelName: v1, targets: [{name: v2}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
+		"RedirectOne":  {spec: `, modelName: base, targets: [{name: base}, {name: v1}]`, world: alone(ready + routing), want: []string{"spec.targets"}, reason: "InvalidSpec"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

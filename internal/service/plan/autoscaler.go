@@ -23,10 +23,8 @@ type Autoscaler struct {
 	Kind string
 	// Min and Max are the limits of the role.
 	Min, Max int32
-	// Holds tells that the ScaledObject keeps one replica, although Min is 0, because requests cannot wait yet
-	// (holdAwake).
-	Holds bool
-	// Kept replicas have a former template, and are not removed (keepHeld). 0 if there are none.
+	// Kept is how many replicas it does not remove for now, although Min may be lower: those that have a former template
+	// (keepHeld), and one while requests cannot wait yet (holdAwake).
 	Kept int32
 	// Starting tells that it removes no replicas, because some start (pauseScaleIn).
 	Starting bool
@@ -261,9 +259,4 @@ func (p *Plan) LaterAutoscalers() []*Role {
 }
 
 // Least is the number of replicas below which the autoscaler does not go now.
-func (a *Autoscaler) Least() int32 {
-	if a.Holds {
-		return max(1, a.Min, a.Kept)
-	}
-	return max(a.Min, a.Kept)
-}
+func (a *Autoscaler) Least() int32 { return max(a.Min, a.Kept) }

@@ -62,7 +62,9 @@ func (p *Plan) runsFromZero() bool {
 func (p *Plan) holdAwake(running *Running) {
 	for _, r := range p.Roles {
 		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
-			a.Holds = p.wouldRefuse(running)
+			if p.wouldRefuse(running) {
+				a.Kept = 1
+			}
 		}
 	}
 }

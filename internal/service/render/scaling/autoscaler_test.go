@@ -35,7 +35,7 @@ func TestIntervals(t *testing.T) {
 		},
 		"Holds": {
 			reason:     "It does not stop so far.",
-			autoscaler: plan.Autoscaler{Max: 5, Holds: true, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
+			autoscaler: plan.Autoscaler{Max: 5, Kept: 1, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
 			want:       scaledObjectSpec{MinReplicaCount: 1, MaxReplicaCount: 5, InitialCooldownPeriod: ptr.To[int32](60)},
 		},
 		"Keeps": {

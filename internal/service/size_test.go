@@ -6,6 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -54,5 +56,14 @@ func TestMaxRequestOf(t *testing.T) {
 		if got := maxRequestOf(existing); got != want {
 			t.Errorf("with %d replicas: got %d, want %d", existing, got, want)
 		}
+	}
+}
+
+// TestTooManyNowhere proves that an answer that is too large without any group is refused, too: what functions before this one want
+// counts.
+func TestTooManyNowhere(t *testing.T) {
+	p := &plan.Plan{Service: naming.Identity{Grouped: true}, Roles: []*plan.Role{{Name: "w"}}}
+	if got := tooMany(p, []roleSize{{}}, 0, 2*composite.MaxAnswer); got.Field != "spec.replicas" || got.BadValue != 0 {
+		t.Errorf("want 0 of spec.replicas to be refused, got %v", got)
 	}
 }

@@ -146,8 +146,8 @@ type account struct {
 	// got tells that something was granted in this call, and gotPods are its pods, without pins: pods that a queue of Kueue counts are none.
 	got     bool
 	gotPods tally
-	// noRoom and noQuota have the wants, by idOf, for which nothing can be held beside what is granted. Thousands of units may want the
-	// same, and what is granted has thousands of replicas, too.
+	// noRoom and noQuota tell of wants, by idOf, whether no room or no quota can be held for them beside what is granted. Thousands of units
+	// may want the same, and what is granted has thousands of replicas, too.
 	noRoom, noQuota map[string]bool
 	// next is what the first unit that waits needs first.
 	next []want

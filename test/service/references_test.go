@@ -16,6 +16,19 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
 
+// loseReferences makes Crossplane observe nothing of a service. It finds the same objects by their names.
+func loseReferences(t *testing.T, req *fnv1.RunFunctionRequest, found map[string][]string) {
+	t.Helper()
+	for k, r := range req.GetObserved().GetResources() {
+		text, err := composed(t, k, r.GetResource()).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found["existing/"+k] = []string{string(text)}
+	}
+	req.Observed.Resources = map[string]*fnv1.Resource{}
+}
+
 // TestLostReferences replaces a whole InferenceService, as kubectl replace does. Crossplane then observes nothing of it, because its
 // references are gone, and finds the objects by their names. What they run counts as before.
 func TestLostReferences(t *testing.T) {
@@ -37,16 +50,9 @@ func TestLostReferences(t *testing.T) {
 			w := newWorld(t, fmt.Sprintf(fourWorkers, "v1"))
 			w.rollOut(fmt.Sprintf(fourWorkers, "v1"))
 			w.edit(tc.spec)
-			found := map[string][]string{}
-			for k, r := range w.req.GetObserved().GetResources() {
-				text, err := composed(t, k, r.GetResource()).MarshalJSON()
-				if err != nil {
-					t.Fatal(err)
-				}
-				found["existing/"+k] = []string{string(text)}
-			}
 			before := maps.Clone(w.req.GetObserved().GetResources())
-			w.req.Observed.Resources = map[string]*fnv1.Resource{}
+			found := map[string][]string{}
+			loseReferences(t, w.req, found)
 			rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
 			if got := fixture.Fatals(rsp); (got == "") != (tc.fatal == "") || !strings.Contains(got, tc.fatal) {
 				t.Fatalf("%s want %q, got %q", tc.reason, tc.fatal, got)
@@ -85,14 +91,7 @@ func TestLostReferencesOfScale(t *testing.T) {
 		t.Fatalf("they run %s", got)
 	}
 	found := map[string][]string{}
-	for k, r := range w.req.GetObserved().GetResources() {
-		text, err := composed(t, k, r.GetResource()).MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		found["existing/"+k] = []string{string(text)}
-	}
-	w.req.Observed.Resources = map[string]*fnv1.Resource{}
+	loseReferences(t, w.req, found)
 	rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
 	got := []string{fixture.Fatals(rsp), setsOfPair(rsp), sent(rsp, "p"), sent(rsp, "d")}
 	if diff := cmp.Diff([]string{"", "6, 4", "left out", "left out"}, got); diff != "" {
@@ -143,14 +142,7 @@ func TestLostReferencesInFleet(t *testing.T) {
 	if before["cluster/us-east/leaderworkerset/a/0"] == nil || before["httproute/fleet"] == nil {
 		t.Fatalf("the service has only %v", fixture.Keys(before))
 	}
-	for k, r := range before {
-		text, err := composed(t, k, r.GetResource()).MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
-		found["existing/"+k] = []string{string(text)}
-	}
-	req.Observed.Resources = map[string]*fnv1.Resource{}
+	loseReferences(t, req, found)
 	desired := reconcile(4).GetDesired().GetResources()
 	for k := range before {
 		if desired[k] == nil {

@@ -2,6 +2,7 @@
 package modelcache
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -308,6 +309,38 @@ func TestAnother(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %v replicas are held, want %v", name, got, want)
 		}
+	}
+}
+
+// TestNamesUnknown proves that a service says which models its engines serve only once it knows its ModelCache. Otherwise
+// an InferenceModel could get the name of the model itself.
+func TestNamesUnknown(t *testing.T) {
+	fn := function.Start(t)
+	xr := strings.Replace(service("chat", ""), "roles: [", `roles: [{name: r, componentType: router, servedModels: [{name: chat, targets: [{name: "Qwen/Qwen3-8B"}]}]}, `, 1)
+	cases := map[string]struct {
+		found []string
+		want  string
+	}{
+		"NotFound": {want: "null"},
+		"Deleted":  {found: []string{strings.Replace(cache(""), "uid: of-qwen", `uid: of-qwen, deletionTimestamp: "2026-05-04T08:30:00Z"`, 1)}, want: "null"},
+		"Loaded":   {found: loaded(t, fn).doc(), want: `{"complete":true,"servedNames":["Qwen/Qwen3-8B"]}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := begin(t, fn, xr).call(map[string][]string{"model-cache": tc.found})
+			for _, r := range rsp.GetResults() {
+				if strings.Contains(r.GetMessage(), "no engine answers") {
+					t.Error(r.GetMessage())
+				}
+			}
+			got, err := json.Marshal(kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "modelRouting").AsInterface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("status.modelRouting: -want, +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -7,9 +7,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// modelRouting is what the InferenceModels of a service go by.
+// modelRouting is what the InferenceModels of a service go by. It is nil while the service waits for its ModelCache to say
+// which model that is: until then, an InferenceModel could get the name of that model.
 func modelRouting(p *plan.Plan) *v1alpha1.ModelRoutingStatus {
-	if p.Router == nil || !p.Router.KnowsModels() {
+	if p.Router == nil || !p.Router.KnowsModels() || p.Shared != nil && p.Shared.Used == nil {
 		return nil
 	}
 	n := p.Router.Names

@@ -86,6 +86,7 @@ func TestNamesOfRoles(t *testing.T) {
 		"Runtime":  {template: container(`, env: [{name: VLLM_ALLOW_RUNTIME_LORA_UPDATING, value: "true"}]`)},
 		"EnvFrom":  {template: container(`, envFrom: [{configMapRef: {name: c}}]`)},
 		"Resolver": {template: container(`, env: [{name: VLLM_LORA_RESOLVER_CACHE_DIR, value: /adapters}]`)},
+		"Variable": {template: `{spec: {containers: [{name: vllm, image: "vllm/vllm-openai:v0.11.0", args: [--model, $(NAME), --lora-modules, a=/a], env: [{name: NAME, value: base}]}]}}`, complete: true},
 		"Flags":    {template: `{spec: {containers: [{name: vllm, image: vllm, command: [sh, -c, "vllm serve base --lora-modules a=/a --port 80 ${MORE}"]}]}}`},
 	}
 	for name, tc := range cases {

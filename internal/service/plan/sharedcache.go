@@ -27,12 +27,15 @@ type SharedCache struct {
 	fleetNames map[string]string
 }
 
-// Model returns the model of a service as engines load it from the shared claim. Before the claim is
-// known, all replicas wait, so its name does not matter.
+// unknownName stands for the name of a model while the ModelCache does not say it. launch.NamesOf leaves out what only
+// Kubernetes could expand, so no engine counts as one that answers it. No pod gets it: all replicas wait.
+const unknownName = "$(model of the ModelCache)"
+
+// Model returns the model of a service as engines load it from the shared claim.
 func (s *SharedCache) Model(m *v1alpha1.Model) *v1alpha1.Model {
 	used := s.Used
 	if used == nil {
-		used = &v1alpha1.SharedCacheStatus{ModelName: s.Name, ClaimName: s.Name, Directory: s.Name}
+		used = &v1alpha1.SharedCacheStatus{ModelName: unknownName, ClaimName: s.Name, Directory: s.Name}
 	}
 	resolved := *m
 	resolved.URI = used.URI()

@@ -1,0 +1,36 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestExpandCommand(t *testing.T) {
+	long := strings.Repeat("x", maxName)
+	cases := map[string]struct {
+		reason string
+		env    []corev1.EnvVar
+		word   string
+		want   string
+	}{
+		"Value":   {reason: "A value is known.", env: []corev1.EnvVar{{Name: "A", Value: "chat"}}, word: "--name=$(A)", want: "--name=chat"},
+		"Chained": {reason: "A value may have earlier ones.", env: []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "B", Value: "$(A)-b"}}, word: "$(B)", want: "a-b"},
+		"Later":   {reason: "A later variable is not known to an earlier one.", env: []corev1.EnvVar{{Name: "B", Value: "$(A)"}, {Name: "A", Value: "a"}}, word: "$(B)", want: "$(A)"},
+		"Twice":   {reason: "The last value of a name counts.", env: []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "A", Value: "b"}}, word: "$(A)", want: "b"},
+		"Source":  {reason: "The value comes from an object in the cluster.", env: []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "A", ValueFrom: &corev1.EnvVarSource{}}}, word: "$(A)", want: "$(A)"},
+		"Unset":   {reason: "The kubelet leaves what nobody sets.", word: "$(A) $A ${A} $(", want: "$(A) $A ${A} $("},
+		"Escaped": {reason: "Two dollars are one.", env: []corev1.EnvVar{{Name: "A", Value: "a"}}, word: "$$(A) $$$(A)", want: "$(A) $a"},
+		"Long":    {reason: "Values do not grow without bounds.", env: []corev1.EnvVar{{Name: "A", Value: long}, {Name: "B", Value: "$(A)$(A)"}}, word: "$(B)", want: "$(B)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := Command{Command: []string{tc.want}, Args: []string{tc.want}}
+			if diff := cmp.Diff(want, Expand(Command{Command: []string{tc.word}, Args: []string{tc.word}}, tc.env)); diff != "" {
+				t.Errorf("%s\nExpand(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -184,11 +184,11 @@ func testCrash(t *testing.T, c *cluster.Cluster) {
 		return status == "False" && reason == "Failed" && strings.Contains(message, "exit code 3"), fmt.Errorf("WorkloadsReady is %s (%s: %s)", status, reason, message)
 	})
 	leaders := map[types.UID]bool{}
-	// The call after the first crash may read the LeaderWorkerSet from before it got the note of why. So
-	// the reason may be missing for one time, and not each time that there are new pods.
+	// Calls after a crash may read the LeaderWorkerSet from before it got the note of why, and so take the note away
+	// again. Once a call has read the note, it stays.
 	var missed []string
 	told := true
-	until(t, c, "its pods are made anew three times", func(ctx context.Context) (bool, error) {
+	until(t, c, "its pods are made anew three times, and the reason is told all the time", func(ctx context.Context) (bool, error) {
 		s, err := c.Get(ctx, broken)
 		if err != nil {
 			return false, err
@@ -199,12 +199,15 @@ func testCrash(t *testing.T, c *cluster.Cluster) {
 		if told && !tells {
 			missed = append(missed, fmt.Sprintf("WorkloadsReady is %s (%s), RolledOut is %s (%s)", ready, why, rolledOut, whyNot))
 		}
-		told = tells
+		if told = tells; !told {
+			clear(leaders)
+			return false, fmt.Errorf("it is missing: %s", missed[len(missed)-1])
+		}
 		leaders[leaderOf(t, c, broken).UID] = true
-		return told && len(leaders) > 3, fmt.Errorf("there were %d", len(leaders))
+		return len(leaders) > 3, fmt.Errorf("there were %d", len(leaders))
 	})
-	if len(missed) > 1 {
-		t.Errorf("while its pods are made anew: %s", strings.Join(missed, "; "))
+	if len(missed) > 3 {
+		t.Errorf("the reason was missing before that: %s", strings.Join(missed, "; "))
 	}
 
 	alone := object(podKind, ns, "alone")

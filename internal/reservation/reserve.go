@@ -204,10 +204,14 @@ func open(in *Input) *book {
 		b.read(a, s)
 	}
 	requests := slices.Clone(in.Requests)
-	slices.SortStableFunc(requests, func(x, y CapacityRequest) int { return CompareAge(&x, &y) })
+	oldestFirst := make([]*CapacityRequest, len(requests))
 	for i := range requests {
-		if a := account(requests[i].ServiceID()); a.request == nil {
-			a.open(&requests[i], in.Cluster)
+		oldestFirst[i] = &requests[i]
+	}
+	slices.SortStableFunc(oldestFirst, CompareAge)
+	for _, r := range oldestFirst {
+		if a := account(r.ServiceID()); a.request == nil {
+			a.open(r, in.Cluster)
 		}
 	}
 	for _, w := range in.Ledger.Waiting {

@@ -150,7 +150,7 @@ func (w *World) catchUp() {
 }
 
 // changeShapes gives all pods another request, as an upgrade of the function may, and returns the CPU time of the cluster's next call. That
-// call is made again some times, after the garbage of the simulation is collected: its heap is far larger than that of a function.
+// call is made again some times, without the world: its heap is far larger than that of a function, and collecting garbage would cost as much.
 func (w *World) changeShapes() time.Duration {
 	for _, u := range w.services {
 		u.roles[0].cpus = 4
@@ -166,7 +166,7 @@ func (w *World) changeShapes() time.Duration {
 		return fn(request, now)
 	}
 	w.reconcileCluster()
-	w.function = fn
+	*w = World{}
 	each := make([]time.Duration, 9)
 	for i := range each {
 		runtime.GC()

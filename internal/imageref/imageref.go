@@ -1,4 +1,4 @@
-// Package imageref reads references of container images.
+// Package imageref reads and checks references of container images.
 package imageref
 
 import (
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/kubernetes/pkg/util/parsers"
 )
 
 // Split returns the last part of an image's repository, and its tag. The tag is empty if the image has
@@ -16,6 +18,12 @@ func Split(image string) (name, tag string) {
 	name, _, _ = strings.Cut(path.Base(image), "@")
 	name, tag, _ = strings.Cut(name, ":")
 	return name, tag
+}
+
+// Valid tells whether a kubelet can pull an image of this name. It reads names with the same library.
+func Valid(image string) bool {
+	_, _, _, err := parsers.ParseImageName(image)
+	return err == nil
 }
 
 // A Version is that of a release: major, minor and patch.

@@ -305,7 +305,7 @@ func TestAdaptersSource(t *testing.T) {
 		"Claim":    {reason: "Another directory.", was: `"pvc://weights/qwen"`, is: `"pvc://weights/base"`, want: fmt.Sprintf(refused, "pvc://weights/qwen", "pvc://weights/base")},
 		"Image":    {reason: "Another image.", was: `"oci://registry:5000/qwen:v1"`, is: `"oci://registry:5000/base:v1"`, want: fmt.Sprintf(refused, "oci://registry:5000/qwen", "oci://registry:5000/base")},
 		"Tag":      {reason: "A tag is a revision.", was: `"oci://registry:5000/qwen"`, is: `"oci://registry:5000/qwen:v2"`},
-		"Digest":   {reason: "So is a digest.", was: `"oci://registry:5000/qwen:v1"`, is: `"oci://registry:5000/qwen@sha256:01"`},
+		"Digest":   {reason: "So is a digest.", was: `"oci://registry:5000/qwen:v1"`, is: `"oci://registry:5000/qwen@sha256:` + strings.Repeat("01", 32) + `"`},
 		"Unknown":  {reason: "An earlier version has not said it.", was: `"pvc://weights/qwen"`, is: `"pvc://weights/base"`, source: "unknown"},
 	}
 	for name, tc := range cases {

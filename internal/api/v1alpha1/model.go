@@ -132,6 +132,8 @@ const (
 	defaultTokenKey = "token"
 	// maxURI is the limit of a model's URI.
 	maxURI = 512
+	// imageRule is what the URI of an image has to be.
+	imageRule = "must be oci://{image}, such as oci://ghcr.io/acme/qwen:8b: its path is in lower case, and may have a registry before it, and a tag or a whole digest after it"
 	// nameRule is what the name of a model has to be.
 	nameRule = "must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit"
 )
@@ -187,6 +189,9 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 	}
 	errs := check.Length(at.Child("uri"), m.URI, maxURI)
 	errs = append(errs, matches(at.Child("uri"), m.URI, modelURI, bucketFirst(m.URI, "must be hf://{organization}/{name}, s3://{bucket}/{prefix}, pvc://{claim}/{path} or oci://{image}"))...)
+	if image, is := strings.CutPrefix(m.URI, schemeImage); is && len(errs) == 0 && !imageref.Valid(image) {
+		errs = append(errs, field.Invalid(at.Child("uri"), text.Value(m.URI), imageRule))
+	}
 	// An invalid URI does not say what may be beside it, and what is beside it may be right. Errors are sorted by
 	// path, so that one about revision would come before the one about the URI.
 	known := len(errs) == 0

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,10 +13,11 @@ func TestValidateModel(t *testing.T) {
 	model := func(text string) string {
 		return "metadata: {name: svc, namespace: default}\nspec: {model: {" + text + "}, roles: [{name: w, componentType: worker, template: {spec: {containers: []}}}]}"
 	}
+	const noImage = "must be oci://{image}, such as oci://ghcr.io/acme/qwen:8b: its path is in lower case, and may have a registry before it, and a tag or a whole digest after it"
 	testValidate(t, map[string]validation{
 		"Hub":    {reason: "A model of the hub has a revision and a token.", doc: model("uri: 'hf://Qwen/Qwen3-8B', revision: refs/pr/1, name: qwen, tokenSecretRef: {name: hf, key: HF_TOKEN}")},
 		"Claim":  {reason: "The path is part of the uri.", doc: model("uri: 'pvc://weights/models--Qwen/_8b'")},
-		"Image":  {reason: "An image has a path.", doc: model("uri: 'oci://ghcr.io:443/acme/qwen:8b@sha256:00', path: a/b")},
+		"Image":  {reason: "An image has a path.", doc: model("uri: 'oci://ghcr.io:443/acme/qwen:8b@sha256:" + strings.Repeat("0a", 32) + "', path: a/b")},
 		"Cache":  {reason: "A model of the hub has a claim of its own.", doc: model("uri: 'hf://a/b', cache: {size: 40Gi, storageClassName: nfs, accessMode: ReadWriteOnce}")},
 		"Bucket": {reason: "A bucket is loaded into a claim that exists.", doc: model("uri: 's3://models.acme/qwen/8b', credentialsSecretRef: {name: s3}, cache: {claimName: weights}")},
 		"Uncached": {
@@ -67,6 +69,14 @@ func TestValidateModel(t *testing.T) {
 		"ShortBucket": {
 			reason: "Storage has names of buckets of its own form.", doc: model("uri: 's3://b/p', credentialsSecretRef: {name: s3}, cache: {claimName: weights}"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "s3://b/p": must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit`},
+		},
+		"UpperCase": {
+			reason: "No node could pull the image.", doc: model("uri: 'oci://ghcr.io/Acme/qwen', path: a"),
+			want: []string{`spec.model.uri: Invalid value: "oci://ghcr.io/Acme/qwen": ` + noImage},
+		},
+		"NoDigest": {
+			reason: "A digest has a length.", doc: model("uri: 'oci://ghcr.io/acme/qwen@sha256:00'"),
+			want: []string{`spec.model.uri: Invalid value: "oci://ghcr.io/acme/qwen@sha256:00": ` + noImage},
 		},
 		"Outside": {
 			reason: "A path stays in its claim.", doc: model("uri: 'pvc://weights/../etc'"), schema: []string{"spec.model.uri"},

@@ -226,6 +226,35 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestUsable proves that services can use the weights of every source that a ModelCache may have.
+func TestUsable(t *testing.T) {
+	long := strings.Repeat("a", 254)
+	cases := map[string]struct{ reason, uri, model, directory string }{
+		"Hub":        {"The name in the hub is that of the model.", "hf://Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "qwen3-8b-"},
+		"Bucket":     {"So is a bucket's without a prefix.", "s3://models", "models", "models-"},
+		"Underscore": {"A prefix may begin with an underscore.", "s3://models/_x", "_x", "x-"},
+		"NoLetter":   {"Nothing of it may suit a directory.", "s3://models/__", "__", "weights-"},
+		"Long":       {"A prefix may be longer than a name of the API.", "s3://models/" + long, long, long[:63] + "-"},
+	}
+	fn := function.Start(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := loadedOf(t, fn, strings.Replace(cache(""), "hf://Qwen/Qwen3-8B", tc.uri, 1))
+			rsp := begin(t, fn, service("chat", "")).call(map[string][]string{"model-cache": c.doc()})
+			if diff := cmp.Diff([]string{"leaderworkerset", "poddisruptionbudget", "service"}, kinds(fixture.Keys(rsp.GetDesired().GetResources()))); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			shared := kube.Lookup(rsp.GetDesired().GetComposite().GetResource(), "status", "model", "shared")
+			if got := kube.Lookup(shared.GetStructValue(), "modelName").GetStringValue(); got != tc.model {
+				t.Errorf("%s\nname of the model: want %q, got %q", tc.reason, tc.model, got)
+			}
+			if got := kube.Lookup(shared.GetStructValue(), "directory").GetStringValue(); !strings.HasPrefix(got, tc.directory) {
+				t.Errorf("%s\ndirectory: want %q and a hash, got %q", tc.reason, tc.directory, got)
+			}
+		})
+	}
+}
+
 // TestWithout proves that nothing which runs changes while the ModelCache is missing, goes, or says nothing,
 // and that new replicas wait.
 func TestWithout(t *testing.T) {

@@ -122,6 +122,9 @@ var (
 	secretKey     = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
 )
 
+// sourceName matches the names that models have by their URIs. The last element of a path may begin with '_'.
+var sourceName = regexp.MustCompile(`^[A-Za-z0-9_][-A-Za-z0-9._/]*$`)
+
 const (
 	schemeHub    = "hf://"
 	schemeBucket = "s3://"

@@ -231,6 +231,6 @@ func (s *SharedCacheStatus) URI() string { return schemeClaim + s.ClaimName + "/
 func (s *SharedCacheStatus) Usable() bool {
 	uri := s.URI()
 	return s.ClaimName != "" && s.Directory != "" && len(uri) <= maxURI && modelURI.MatchString(uri) && !strings.Contains(s.ClaimName, "/") &&
-		len(s.ModelName) <= MaxName && modelName.MatchString(s.ModelName) &&
+		len(s.ModelName) <= maxURI && sourceName.MatchString(s.ModelName) &&
 		(s.Source == "" || len(s.Source) <= maxURI && modelURI.MatchString(s.Source))
 }

@@ -82,7 +82,8 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 		return nil
 	}
 	content := naming.Digest(m.URI, m.Revision)[:weightsLength]
-	name := naming.DNSLabel(path.Base(m.URI))
+	// A prefix may have nothing that a label can have, such as "__".
+	name := cmp.Or(naming.DNSLabel(path.Base(m.URI)), "weights")
 	w := &Weights{Directory: name[:min(len(name), naming.MaxLabel)] + "-" + content, ClaimName: c.ClaimName}
 	if c.ClaimName != "" {
 		w.Hash = naming.Digest(c.ClaimName, content)[:weightsLength]

@@ -136,17 +136,28 @@ func (l *Loader) loadFrom(s Source, in *inputv1alpha1.LoaderSettings, clean bool
 }
 
 /*
-The script that loads weights. A file beside the directory tells that they are complete. The pod's last word is how much
-there is, in KiB, and how much there will be, in bytes: see Loaded in package observe. The source says the latter
-before anything is loaded. If it does not say so within a minute, or the image cannot ask, the weights are loaded
-without that number.
+The script that loads weights. A file beside the directory tells that they are complete. Another user of the volumes'
+group can go on with what is there, because the group may write it. Locks of the hub's client are an exception
+(filelock), and a killed one leaves them behind. So the script removes what it cannot write, unless others load there, too.
+
+The pod's last word is how much there is, in KiB, and how much there will be, in bytes: see Loaded in package observe.
+The source says the latter before anything is loaded. If it does not say so within a minute, or the image cannot ask,
+the weights are loaded without that number.
 */
 const (
 	weightsBegin = `set -eu
-umask 022
+umask 002
 if [ -e "$1.complete" ]; then exit 0; fi
 mkdir -p "$1"
 ` + sayLoaded + `trap 'say "$1"' EXIT
+`
+	weightsTakeOver = `takeOver() {
+  for f in "$1"/* "$1"/.[!.]*; do
+    if [ -h "$f" ] || [ ! -e "$f" ]; then continue; fi
+    if [ ! -w "$f" ]; then rm -rf "$f"; elif [ -d "$f" ]; then takeOver "$f"; fi
+  done
+}
+takeOver "$1"
 `
 	weightsEnd = `
 : > "$1.complete"
@@ -206,6 +217,10 @@ func (l *Loader) Weights(dir string, s Source, in *inputv1alpha1.LoaderSettings,
 		}
 		total += totalOfBucketEnd
 	}
-	l.Command = append([]string{"sh", "-c", weightsBegin + total + load + weightsEnd, "load", dir}, from...)
+	begin := weightsBegin
+	if clean {
+		begin += weightsTakeOver
+	}
+	l.Command = append([]string{"sh", "-c", begin + total + load + weightsEnd, "load", dir}, from...)
 	l.Progress = []string{"sh", "-c", progressScript, "progress", dir}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,5 +104,62 @@ func TestWeights(t *testing.T) {
 				t.Errorf("it sleeps: -want, +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// lockingHub writes a lock that only its user may write, as filelock does, and a file bit by bit. It is killed at first.
+const lockingHub = `#!/bin/sh
+set -e
+mkdir -p "$4/.cache/download"
+echo > "$4/.cache/download/a.lock"
+chmod 444 "$4/.cache/download/a.lock"
+printf x >> "$4/a"
+[ "$(cat "$4/a")" = xx ]
+`
+
+// TestOtherUser proves that a download goes on as another user of the same fsGroup. Only root can run as two users. For others, a file that
+// nobody may write stands for one of another user.
+func TestOtherUser(t *testing.T) {
+	const group = 3000
+	root := os.Geteuid() == 0
+	claim, bin := t.TempDir(), t.TempDir()
+	write(t, bin, map[string]string{"hf": lockingHub, "python3": noPython})
+	modes := map[string]os.FileMode{filepath.Dir(claim): 0o755, filepath.Join(bin, "hf"): 0o755, filepath.Join(bin, "python3"): 0o755}
+	if root {
+		// So does the kubelet.
+		if err := os.Chown(claim, 0, group); err != nil {
+			t.Fatal(err)
+		}
+		modes[claim] = 0o775 | os.ModeSetgid
+	}
+	for name, mode := range modes {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := New(settings())
+	l.Weights("/mnt/models/dir", Source{Hub: "org/name"}, settings(), true)
+	for i, want := range []int{1, 0} {
+		tmp := t.TempDir()
+		if err := os.Chmod(tmp, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		command := slices.Clone(l.Command)
+		for i, w := range command {
+			command[i] = strings.NewReplacer("/mnt/models", claim, home+"/.", tmp+"/.").Replace(w)
+		}
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		cmd.Dir, cmd.Env = "/", []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+		if root {
+			user := uint32(1001 + i)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user, Groups: []uint32{group}}}
+		}
+		out, _ := cmd.CombinedOutput() // Its exit code is compared below.
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("user %d: want exit code %d, got %d: %s", i, want, got, out)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"dir/a": "xx", "dir/.cache/download/a.lock": "\n", "dir.complete": ""}, read(t, claim)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

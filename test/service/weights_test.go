@@ -89,6 +89,15 @@ func (l *loading) set(kind, status string) {
 	}
 }
 
+// without takes away what is observed with these keys.
+func (l *loading) without(keys string) {
+	for key := range l.req.GetObserved().GetResources() {
+		if strings.HasPrefix(key, keys) {
+			delete(l.req.GetObserved().GetResources(), key)
+		}
+	}
+}
+
 // settle makes all replicas ready, with the pods that they are to have.
 func (l *loading) settle() {
 	for key, r := range l.req.GetObserved().GetResources() {
@@ -176,6 +185,107 @@ func TestWeights(t *testing.T) {
 	l.want("The second replica follows, and the former claim stays meanwhile.", "TRUE Loaded", replica, replica, claim, claim)
 	l.settle()
 	l.want("Nobody uses the former claim.", "TRUE Loaded", replica, replica, claim)
+}
+
+// TestUnfinished proves that a revision which was never loaded leaves no claim behind once another one is wanted, and that
+// what serves keeps its own. What may have been loaded stays.
+func TestUnfinished(t *testing.T) {
+	const claim, kept = "PersistentVolumeClaim", "LeaderWorkerSet held"
+	three := []string{kept, kept, claim, claim, claim}
+	cases := map[string]struct {
+		reason string
+		change func(*loading)
+		want   []string
+	}{
+		"Loading": {reason: "Its Job runs.", change: func(l *loading) { l.set("Job", `{active: 1, ready: 1}`) }, want: []string{kept, kept, claim, claim}},
+		"Failing": {reason: "Its Job has failed.", change: func(l *loading) { l.set("Job", `{conditions: [{type: Failed, status: "True"}]}`) }, want: []string{kept, kept, claim, claim}},
+		"NoJob":   {reason: "Its Job is gone.", change: func(l *loading) { l.without("job/") }, want: []string{kept, kept, claim, claim}},
+		"Loaded": {
+			reason: "It has just been loaded, and the status does not have it yet.", want: three,
+			change: func(l *loading) { l.set("Job", complete) },
+		},
+		"StatusLost": {
+			reason: "Nobody knows what was loaded.", want: three,
+			change: func(l *loading) {
+				l.req.Observed.Composite.Resource = kube.With(l.req.GetObserved().GetComposite().GetResource(), structpb.NewNullValue(), "status")
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := loaded(t)
+			l.spec(revision("two"))
+			l.call()
+			l.settle()
+			l.want("Two loads.", "FALSE Loading", "Job", kept, kept, claim, claim)
+			tc.change(l)
+			l.spec(revision("three"))
+			l.want(tc.reason, "FALSE Loading", tc.want...)
+			l.settle()
+			l.want("It stays so.", "FALSE Loading", append([]string{"Job"}, tc.want...)...)
+			l.set("Job", complete)
+			l.call()
+			l.settle()
+			l.call()
+			l.settle()
+			l.want("At last there is one claim.", "TRUE Loaded", "LeaderWorkerSet", "LeaderWorkerSet", claim)
+		})
+	}
+}
+
+// TestUnfinishedGoes proves that a claim which goes is not kept, because it would be made anew.
+func TestUnfinishedGoes(t *testing.T) {
+	l := loaded(t)
+	l.spec(revision("two"))
+	l.call()
+	l.settle()
+	l.call()
+	former := map[string]*fnv1.Resource{}
+	for k, r := range l.req.GetObserved().GetResources() {
+		if strings.HasPrefix(k, "persistentvolumeclaim/") {
+			former[k] = &fnv1.Resource{Resource: kube.With(r.GetResource(), structpb.NewStringValue("2026-05-04T08:20:00Z"), "metadata", "deletionTimestamp")}
+		}
+	}
+	l.spec(revision("three"))
+	l.call()
+	for k, r := range former {
+		if l.req.GetObserved().GetResources()[k] == nil {
+			l.req.Observed.Resources[k] = r
+		}
+	}
+	l.want("A pod of its Job still uses it.", "FALSE Loading", "Job", "LeaderWorkerSet held", "LeaderWorkerSet held", "PersistentVolumeClaim", "PersistentVolumeClaim")
+}
+
+// TestUnfinishedElsewhere proves that a claim in a cluster that does not answer stays.
+func TestUnfinishedElsewhere(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	east := func(of string) string {
+		return revision(of) + "\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}"
+	}
+	for synced, want := range map[string][]string{"True": {replica, replica, claim, claim}, "False": {replica, replica, claim, claim, claim}} {
+		t.Run(synced, func(t *testing.T) {
+			l := begin(t, east("one"))
+			l.req.Input = fixture.YAML(t, loaderInput+`allowedProviderConfigs: [{name: east}]}`)
+			l.req.RequiredResources = map[string]*fnv1.Resources{"provider-configs": {}}
+			for range 2 {
+				l.call()
+				l.answer("True")
+			}
+			l.set("Job", complete)
+			for range 2 {
+				l.answer("True")
+				l.call()
+			}
+			l.spec(east("two"))
+			for range 2 {
+				l.answer("True")
+				l.call()
+			}
+			l.answer(synced)
+			l.spec(east("three"))
+			l.want("The next revision.", "FALSE Loading", want...)
+		})
+	}
 }
 
 // TestExtraWaits proves that an extra replica keeps its pods, too, until newer weights are there.

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -75,15 +76,34 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		return remote.PodNames(members, limit)
 	}
 	former := loadedView.In(r.req.Composite())
-	v.Loaded = func(hash, claimName string) (string, bool) {
+	said := func(hash, claimName string) v1alpha1.CacheStatus {
 		for _, s := range slices.Concat(former.Status.Model.Caches, former.Status.Caches) {
-			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName && s.State == v1alpha1.CacheReady {
-				return s.ClaimUID, true
+			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName {
+				return s
 			}
 		}
-		return "", false
+		return v1alpha1.CacheStatus{}
+	}
+	v.Loaded = func(hash, claimName string) (string, bool) {
+		s := said(hash, claimName)
+		return s.ClaimUID, s.State == v1alpha1.CacheReady
+	}
+	v.Unfinished = func(hash, claimName string) bool {
+		s := said(hash, claimName).State
+		return (s == v1alpha1.CacheLoading || s == v1alpha1.CacheFailed) && !r.mayHaveLoaded(c, hash)
 	}
 	return v
+}
+
+// mayHaveLoaded tells whether a Job of these weights has completed, or its cluster does not say whether it has.
+func (r *ObservedState) mayHaveLoaded(c *plan.ClusterPlan, hash string) bool {
+	return slices.ContainsFunc(r.req.ObservedKeys(), func(k key.Key) bool {
+		if k.Cluster != c.Target.Cluster || k.Kind != key.Job || !strings.HasPrefix(k.Name, hash+"/") {
+			return false
+		}
+		found, state := remote.Unwrap(r.req.Observed(k))
+		return !state.Readable() || find(jobView.In(found).Status.Conditions, string(batchv1.JobComplete)).Status == composite.True
+	})
 }
 
 // namedClaim reads the claim that spec.model.cache.claimName names.

@@ -24,7 +24,7 @@ Weights are loaded in these steps, in each cluster by itself:
  4. New replicas are created only now. Those that exist, with other weights, keep their pods until now,
     and are then released as spec.rollout says.
  5. The claim of former weights goes when all replicas serve with the newest ones. Kubernetes keeps it
-    until no pod uses it any more (kubernetes.io/pvc-protection). Where roles may run no replicas until a
+    until no pod uses it any more (kubernetes.io/pvc-protection). If they never were complete, it goes at once. Where roles may run no replicas until a
     request starts them, it stays until the newest ones are there, and these are loaded meanwhile.
 
 A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
@@ -81,6 +81,9 @@ type WeightsView struct {
 	// Loaded returns the UID of the claim that was said to have the weights of a hash, and whether
 	// one was.
 	Loaded func(hash, claimName string) (uid string, ok bool)
+	// Unfinished tells that the weights of a hash are known never to have been complete in a claim. What is not known is
+	// not unfinished.
+	Unfinished func(hash, claimName string) bool
 	// Named is the claim that spec.model.cache.claimName names. Without a UID it is not known.
 	Named ClaimView
 	// Job returns the Job of a key.
@@ -138,7 +141,7 @@ func (p *Plan) load(running *Running) {
 				adapters = claim
 			case p.Weights != nil && claim.Key == c.claimKey(p.Weights):
 				newest = claim
-			case c.usesFormer(running):
+			case c.mayUse(claim, p.Service, &view, running):
 				c.Caches = append(c.Caches, claim.cache(p.Service))
 			case view.complete(claim.cache(p.Service)):
 				unused = append(unused, claim.cache(p.Service))
@@ -218,6 +221,32 @@ func (c *ClusterPlan) hasFormer(running *Running) bool {
 func (c *ClusterPlan) usesFormer(running *Running) bool {
 	for r := range c.Replicas() {
 		if s := running.Replica(r.Key); s.Exists && !(s.Serving && s.Updated(running.Revision[r.Role.Name])) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayUse tells whether pods may use a claim of former weights. None uses one whose weights never were complete, because
+// replicas get a template once its weights are there. That claim goes at once: it may fill the quota of the namespace.
+func (c *ClusterPlan) mayUse(claim *ClaimView, s naming.Identity, view *WeightsView, running *Running) bool {
+	of := claim.cache(s)
+	switch {
+	case !c.usesFormer(running):
+		return false
+	case view.complete(of):
+		return true
+	case claim.Deleting:
+		return false // It would be made anew, and be empty.
+	}
+	return !view.Unfinished(of.Weights, of.ClaimName) || c.runsGiven(running)
+}
+
+// runsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete
+// are lost, the status says that they load, while pods still have the claim.
+func (c *ClusterPlan) runsGiven(running *Running) bool {
+	for r := range c.Replicas() {
+		if s := running.Replica(r.Key); s.Exists && s.Revision != running.Revision[r.Role.Name] && (!s.Held || s.Runs) {
 			return true
 		}
 	}

@@ -68,3 +68,45 @@ func TestFindsLoaderPods(t *testing.T) {
 		})
 	}
 }
+
+// TestMayUse shows which claims of former weights stay while a replica has a former template.
+func TestMayUse(t *testing.T) {
+	held := rollout.State{Exists: true, Revision: "unfinished", Held: true, RunningRevision: "serving"}
+	cases := map[string]struct {
+		reason               string
+		state                rollout.State
+		deleting, unfinished bool
+		loaded               bool
+		want                 bool
+	}{
+		"Loaded":     {reason: "Pods may use what was complete.", state: held, loaded: true, want: true},
+		"Unfinished": {reason: "No pod has a template whose weights were not there.", state: held, unfinished: true},
+		"Unknown":    {reason: "The status says nothing of it.", state: held, want: true},
+		"Deleting":   {reason: "It would be made anew.", state: held, deleting: true},
+		"LoadedGoes": {reason: "Pods may use it as long as it is there.", state: held, loaded: true, deleting: true, want: true},
+		"Given":      {reason: "Weights that are lost load again, and pods have the claim.", state: rollout.State{Exists: true, Revision: "unfinished"}, unfinished: true, want: true},
+		"Runs":       {reason: "They were put back behind a partition.", state: rollout.State{Exists: true, Revision: "unfinished", Held: true, Runs: true}, unfinished: true, want: true},
+		"Silent":     {reason: "Nobody knows what a replica was given.", state: rollout.State{Exists: true}, unfinished: true, want: true},
+		"Newest":     {reason: "It does not serve yet, and has the newest template.", state: rollout.State{Exists: true, Revision: "newest"}, unfinished: true},
+		"Served":     {reason: "All replicas serve with the newest one.", state: rollout.State{Exists: true, Revision: "newest", Serving: true}},
+		"NoReplica":  {reason: "There is none.", loaded: false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, cachedModel(`uri: "hf://a/b", cache: {size: 1Gi}`), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &p.Clusters[0]
+			running := &Running{Revision: map[string]string{"w": "newest"}, Replica: func(key.Key) rollout.State { return tc.state }}
+			view := &WeightsView{
+				Loaded:     func(string, string) (string, bool) { return "", tc.loaded },
+				Unfinished: func(string, string) bool { return tc.unfinished },
+			}
+			claim := &ClaimView{Key: c.Key(key.PersistentVolumeClaim, "0123"), Deleting: tc.deleting}
+			if got := c.mayUse(claim, p.Service, view, running); got != tc.want {
+				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

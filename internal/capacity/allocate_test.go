@@ -364,12 +364,67 @@ func TestAllocateEnds(t *testing.T) {
 	}
 }
 
+// manyShapes returns nodes, and as many pods as fit onto them, all of which differ.
+func manyShapes(shapes int64) (capacity.Free, []capacity.PodSet) {
+	const each = 8 // Pods of a node.
+	podSets := make([]capacity.PodSet, shapes)
+	for i := range shapes {
+		podSets[i] = capacity.PodSet{capacitytest.Requirements(1, 1+i), 1}
+	}
+	return capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(shapes/each, each, each*shapes))}}, podSets
+}
+
+// TestPackShapes proves that each pod set looks at no more rows than there are nodes, however many others came before it. Tenants
+// decide how many pod sets differ, and they cannot make nodes.
+func TestPackShapes(t *testing.T) {
+	for _, shapes := range []int{80, 800} {
+		free, podSets := manyShapes(int64(shapes))
+		nodes := int(free.Pools[0].NodeCount)
+		if looks := capacity.Looks(&free, podSets); looks > shapes*nodes {
+			t.Errorf("%d pod sets look at %d rows of %d nodes", shapes, looks, nodes)
+		}
+		if ok, why := free.Allocate(podSets); !ok {
+			t.Fatal(why)
+		}
+		if classes := free.ClassCount(); classes > nodes {
+			t.Errorf("%d nodes have %d classes", nodes, classes)
+		}
+	}
+}
+
+// TestEstimatesInOrder proves that the classes of an estimate are filled in their order, and that one without nodes keeps its place.
+func TestEstimatesInOrder(t *testing.T) {
+	free := capacity.Free{Pools: []capacity.Pool{{Name: "a", Estimated: true, Free: []capacity.NodeClass{capacitytest.Nodes(2, 4, 64), capacitytest.Nodes(1, 1, 64)}}}}
+	// The second class becomes empty with the third pod, and gets a node again with the fourth.
+	for _, gpus := range []int64{1, 1, 1, 2, 1} {
+		if ok, why := free.Allocate([]capacity.PodSet{{capacitytest.Requirements(gpus, 0), 1}}); !ok {
+			t.Fatal(why)
+		}
+	}
+	want := []capacity.NodeClass{capacitytest.Nodes(1, 3, 64), capacitytest.Nodes(2, 0, 64)}
+	if diff := cmp.Diff(want, free.Pools[0].Classes()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func BenchmarkAllocate(b *testing.B) {
 	for _, classes := range []int64{4, 50, 500} {
 		free, podSets := oddNodes(classes)
 		b.Run(strconv.FormatInt(classes, 10), func(b *testing.B) {
 			for b.Loop() {
 				free.Allocate(podSets)
+			}
+		})
+	}
+}
+
+func BenchmarkPackShapes(b *testing.B) {
+	for _, shapes := range []int64{1_000, 10_000} {
+		free, podSets := manyShapes(shapes)
+		b.Run(strconv.FormatInt(shapes, 10), func(b *testing.B) {
+			for b.Loop() {
+				clone := free.Clone()
+				clone.Allocate(podSets)
 			}
 		})
 	}

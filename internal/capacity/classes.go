@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -81,71 +80,4 @@ func sortedBy[T any](all []T, amountsOf func(T) Resources, names []string) []T {
 		all[i] = ranks[i].element
 	}
 	return all
-}
-
-// equalTo returns a function that tells whether other amounts equal r. It is used to compare r
-// with many others.
-func equalTo(r Resources) func(Resources) bool {
-	names := slices.Collect(maps.Keys(r))
-	amounts := make([]int64, len(names))
-	for i, name := range names {
-		amounts[i] = r[name]
-	}
-	return func(o Resources) bool {
-		if len(o) != len(names) {
-			return false
-		}
-		for i, name := range names {
-			if n, has := o[name]; !has || n != amounts[i] {
-				return false
-			}
-		}
-		return true
-	}
-}
-
-// A classRef refers to a node class of a pool by their indexes.
-type classRef struct{ pool, nodes int }
-
-// classesFor returns the node classes that can take the pod. Those with the most taints come first, so that
-// the others stay free for pods that do not tolerate these. Among equals, those with the least free
-// capacity come first, so that empty nodes stay empty for large pods.
-func (f *Free) classesFor(pod *PodRequirements) []classRef {
-	var all []classRef
-	tainted := false
-	for _, i := range f.poolsFor(pod) {
-		for j := range f.Pools[i].Free {
-			if n := &f.Pools[i].Free[j]; n.Count > 0 && n.podsPerNode(pod) > 0 {
-				all = append(all, classRef{i, j})
-				tainted = tainted || len(n.Taints) > 0
-			}
-		}
-	}
-	if len(all) < 2 {
-		return all
-	}
-	all = f.leastFreeFirst(all)
-	if tainted {
-		slices.SortStableFunc(all, func(a, b classRef) int { return cmp.Compare(len(f.class(b).Taints), len(f.class(a).Taints)) })
-	}
-	return all
-}
-
-// leastFreeFirst sorts node classes by free capacity, the least first. Equal ones of a pool are in the order of
-// their taints, since that of the nodes must not matter.
-func (f *Free) leastFreeFirst(classes []classRef) []classRef {
-	named, tainted := Resources{}, false
-	for i, c := range classes {
-		if i == 0 || classes[i-1].pool != c.pool {
-			maps.Copy(named, f.Pools[c.pool].Total)
-		}
-		tainted = tainted || len(f.class(c).Taints) > 0
-	}
-	if tainted {
-		slices.SortStableFunc(classes, func(a, b classRef) int {
-			return cmp.Or(cmp.Compare(a.pool, b.pool), slices.CompareFunc(f.class(a).Taints, f.class(b).Taints, compareTaint))
-		})
-	}
-	free := func(c classRef) Resources { return f.class(c).Free }
-	return sortedBy(classes, free, sortedNames(named))
 }

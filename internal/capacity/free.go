@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -71,19 +72,18 @@ func (f *Free) Allocate(podSets []PodSet) (bool, string) {
 	if missing := f.Short(podSets, nil); missing != "" {
 		return false, missing
 	}
-	trial := f.Clone()
-	short := trial.fill(podSets)
+	p := f.pack()
+	filled := p.clone()
+	short := filled.fill(podSets)
 	if short == nil {
-		*f = trial
+		filled.unpack()
 		return true, ""
 	}
-	message := trial.fragmentation(short)
-	trial = f.Clone()
-	if trial.searchWithinBudget(podSets) {
-		*f = trial
+	if p.searchWithinBudget(podSets) {
+		p.unpack()
 		return true, ""
 	}
-	return false, message
+	return false, fragmentation(short)
 }
 
 // Merged merges pod sets with equal requirements, and sorts them by the size of their pods, the
@@ -133,11 +133,13 @@ func (f *Free) ForceAllocate(podSets []PodSet) []PodSet {
 		return nil
 	}
 	var left []PodSet
+	p := f.pack()
 	for _, podSet := range Merged(podSets) {
-		if n := f.fillPodSet(podSet); n > 0 {
+		if n := p.fillPodSet(podSet); n > 0 {
 			left = append(left, PodSet{Requirements: podSet.Requirements, Count: n})
 		}
 	}
+	p.unpack()
 	return left
 }
 
@@ -146,117 +148,20 @@ func (f *Free) ForceAllocate(podSets []PodSet) []PodSet {
 // they were empty.
 func (f *Free) Close(podSet PodSet, empty *Free) {
 	each := int64(1)
-	for _, c := range empty.classesFor(podSet.Requirements) {
-		each = max(each, empty.class(c).podsPerNode(podSet.Requirements))
+	all, _ := empty.pack().fits(PodSet{Requirements: podSet.Requirements, Count: math.MaxInt64})
+	for _, n := range all {
+		each = max(each, n.holds)
 	}
 	nodes := (podSet.Count-1)/each + 1
-	var all []classRef
-	for _, i := range f.poolsFor(podSet.Requirements) {
-		for j := range f.Pools[i].Free {
-			if f.Pools[i].Free[j].admits(podSet.Requirements) {
-				all = append(all, classRef{i, j})
-			}
+	p := f.pack()
+	admits := p.admits(podSet.Requirements)
+	rows := slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !admits[r.part] })
+	slices.SortStableFunc(rows, func(a, b row) int { return p.compareFree(a.class, b.class) })
+	for _, r := range slices.Backward(rows) {
+		if n := min(nodes, p.rows[p.index(r.class)].count); n > 0 {
+			p.takeAll(r.class, n)
+			nodes -= n
 		}
 	}
-	for _, c := range slices.Backward(f.leastFreeFirst(all)) {
-		n := min(nodes, f.class(c).Count)
-		if n <= 0 {
-			continue
-		}
-		f.reclassify(c, n, f.class(c).nothing())
-		nodes -= n
-	}
-}
-
-// podsPerNode returns how many such pods fit onto one node of the class.
-func (n *NodeClass) podsPerNode(pod *PodRequirements) int64 {
-	const many = 1 << 31
-	if !n.admits(pod) {
-		return 0
-	}
-	most := int64(many)
-	for name, want := range pod.Requests {
-		if want > 0 && Limits(n.Free, name) {
-			most = min(most, n.Free[name]/want)
-		}
-	}
-	if pods, ok := n.Free["pods"]; ok {
-		most = min(most, pods/1000)
-	}
-	return most
-}
-
-// remaining returns what is free on a node of the class after it takes some more such pods.
-func (n *NodeClass) remaining(pod *PodRequirements, pods int64) Resources {
-	free := maps.Clone(n.Free)
-	for name, want := range pod.Requests {
-		if _, ok := free[name]; ok {
-			free[name] -= want * pods
-		}
-	}
-	if _, ok := free["pods"]; ok {
-		free["pods"] -= 1000 * pods
-	}
-	return free
-}
-
-// nothing returns what is free on a node of the class after all of it is taken.
-func (n *NodeClass) nothing() Resources {
-	none := make(Resources, len(n.Free))
-	for name := range n.Free {
-		none[name] = 0
-	}
-	return none
-}
-
-// fill puts pods onto nodes, one pod set after the other. It returns the first pod set that
-// does not fit, with the number of pods that are left over.
-func (f *Free) fill(podSets []PodSet) *PodSet {
-	for _, podSet := range podSets {
-		if n := f.fillPodSet(podSet); n > 0 {
-			return &PodSet{Requirements: podSet.Requirements, Count: n}
-		}
-	}
-	return nil
-}
-
-// class returns the class that a reference refers to.
-func (f *Free) class(c classRef) *NodeClass { return &f.Pools[c.pool].Free[c.nodes] }
-
-// fillPodSet puts pods of a pod set onto nodes, and returns the number of those that do not fit.
-func (f *Free) fillPodSet(podSet PodSet) int64 {
-	left := podSet.Count
-	for _, c := range f.classesFor(podSet.Requirements) {
-		if left == 0 {
-			break
-		}
-		n := f.class(c)
-		holds := n.podsPerNode(podSet.Requirements)
-		if full := min(left/holds, n.Count); full > 0 {
-			f.reclassify(c, full, n.remaining(podSet.Requirements, holds))
-			left -= full * holds
-		}
-		if n = f.class(c); left > 0 && n.Count > 0 {
-			some := min(left, holds)
-			f.reclassify(c, 1, n.remaining(podSet.Requirements, some))
-			left -= some
-		}
-	}
-	return left
-}
-
-// reclassify moves nodes of a class to the class of nodes with this free capacity and the same taints. A
-// class without nodes stays in the pool, so that every classRef remains valid.
-func (f *Free) reclassify(c classRef, count int64, free Resources) {
-	p := &f.Pools[c.pool]
-	p.Free[c.nodes].Count -= count
-	taints := p.Free[c.nodes].Taints
-	equal := equalTo(free)
-	for i := range p.Free {
-		if i != c.nodes && equal(p.Free[i].Free) && slices.Equal(p.Free[i].Taints, taints) {
-			p.Free[i].Count += count
-			return
-		}
-	}
-	p.Free = append(p.Free, NodeClass{Count: count, Free: free, Taints: taints})
+	p.unpack()
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -114,24 +115,31 @@ func (f *Free) ClosePools(names []string) {
 	for i := range f.Pools {
 		if p := &f.Pools[i]; slices.Contains(names, p.Name) {
 			for j := range p.Free {
-				p.Free[j].Free = p.Free[j].nothing()
+				none := make(Resources, len(p.Free[j].Free))
+				for name := range p.Free[j].Free {
+					none[name] = 0
+				}
+				p.Free[j].Free = none
 			}
 		}
 	}
 }
 
-// Confined tells whether a pod can go nowhere but to some pools, by the labels of all pools and the taints of the others. One
-// whose labels none of these has is not confined.
-func (f *Free) Confined(pod *PodRequirements, pools []string) bool {
-	some := false
-	for _, i := range f.poolsFor(pod) {
-		if slices.Contains(pools, f.Pools[i].Name) {
-			some = true
-		} else if _, barred := f.barred(pod, []int{i}); !barred {
-			return false
+// Confined returns a function that tells whether a pod can go nowhere but to some pools, by the labels of all pools and the taints of
+// the others. One whose labels none of these has is not confined.
+func (f *Free) Confined(pools []string) func(*PodRequirements) bool {
+	parts := f.parts()
+	return func(pod *PodRequirements) bool {
+		some := false
+		for _, i := range f.poolsFor(pod) {
+			if slices.Contains(pools, f.Pools[i].Name) {
+				some = true
+			} else if _, barred := parts.barred(pod, []int{i}); !barred {
+				return false
+			}
 		}
+		return some
 	}
-	return some
 }
 
 // InPool is a number of replicas in one pool.
@@ -188,10 +196,12 @@ func (f *Free) bestFirst(podSets []PodSet) []int {
 		return pools
 	}
 	pools = nil
-	for _, c := range f.classesFor(podSets[0].Requirements) {
-		if may[c.pool] == len(podSets) {
-			may[c.pool] = 0
-			pools = append(pools, c.pool)
+	p := f.pack()
+	all, _ := p.fits(PodSet{Requirements: podSets[0].Requirements, Count: math.MaxInt64})
+	for _, n := range all {
+		if pool := p.parts[n.part].pool; may[pool] == len(podSets) {
+			may[pool] = 0
+			pools = append(pools, pool)
 		}
 	}
 	return pools

@@ -126,7 +126,7 @@ func TestConfined(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := free.Confined(tc.pod, tc.pools); got != tc.want {
+			if got := free.Confined(tc.pools)(tc.pod); got != tc.want {
 				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
 			}
 		})

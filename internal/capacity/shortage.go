@@ -54,6 +54,7 @@ func (f *Free) Short(podSets, gone []PodSet) string {
 // groups returns pods by the nodes that they may go to, or says why some of them may go to none.
 func (f *Free) groups(podSets []PodSet) ([]*poolGroup, string) {
 	var groups []*poolGroup
+	parts := f.parts()
 	for _, podSet := range podSets {
 		pools := f.poolsFor(podSet.Requirements)
 		if len(f.Pools) == 0 {
@@ -62,7 +63,7 @@ func (f *Free) groups(podSets []PodSet) ([]*poolGroup, string) {
 		if len(pools) == 0 {
 			return nil, "no pool has the labels " + labels.Set(selectorOf(podSet.Requirements)).String()
 		}
-		barred, all := f.barred(podSet.Requirements, pools)
+		barred, all := parts.barred(podSet.Requirements, pools)
 		if all && !f.Pools[pools[0]].Estimated { // An estimate does not have the nodes that are full.
 			return nil, "the nodes of " + f.names(pools) + " have taints that the pods do not tolerate: " + text.Names(barred, maxTaints)
 		}
@@ -141,7 +142,7 @@ func (f *Free) names(pools []int) string {
 }
 
 // fragmentation says which pods fit onto no node although the sums suffice.
-func (f *Free) fragmentation(short *PodSet) string {
+func fragmentation(short *PodSet) string {
 	requests := make([]string, 0, len(short.Requirements.Requests))
 	for _, name := range sortedNames(short.Requirements.Requests) {
 		requests = append(requests, quantityText(short.Requirements.Requests[name])+" "+name)

@@ -72,30 +72,53 @@ func (n *NodeClass) admits(pod *PodRequirements) bool {
 	return !barred
 }
 
+// A part of a pool is its nodes with the same taints. There are few parts, while there may be thousands of node classes.
+type part struct {
+	pool   int
+	taints []corev1.Taint
+}
+
+type parts []part
+
+// parts returns the parts of all pools.
+func (f *Free) parts() parts {
+	var all parts
+	for i := range f.Pools {
+		for _, n := range f.Pools[i].Free {
+			if n.Count > 0 {
+				all.index(i, n.Taints)
+			}
+		}
+	}
+	return all
+}
+
+// index returns the index of a part, which it adds if need be. The pool is the last one or a new one.
+func (all *parts) index(pool int, taints []corev1.Taint) int {
+	for i, k := range slices.Backward(*all) {
+		if k.pool == pool && slices.Equal(k.taints, taints) {
+			return i
+		}
+	}
+	*all = append(*all, part{pool, taints})
+	return len(*all) - 1
+}
+
 // barred returns which taints keep a pod from nodes of some pools, and whether they keep it from all nodes
 // of these. Pods with the same ones may go to the same nodes: all those that have none of them.
-func (f *Free) barred(pod *PodRequirements, pools []int) (by []string, all bool) {
-	var found map[corev1.Taint]bool
+func (all parts) barred(pod *PodRequirements, pools []int) (by []string, everywhere bool) {
 	open := false
-	for _, i := range pools {
-		for j := range f.Pools[i].Free {
-			n := &f.Pools[i].Free[j]
-			if n.Count <= 0 || open && len(n.Taints) == 0 {
-				continue
-			}
-			taint, is := pod.barredBy(n.Taints)
+	for _, k := range all {
+		if slices.Contains(pools, k.pool) {
+			taint, is := pod.barredBy(k.taints)
 			open = open || !is
-			if is && !found[taint] {
-				if found == nil {
-					found = map[corev1.Taint]bool{}
-				}
-				found[taint] = true
+			if is {
 				by = append(by, taint.ToString())
 			}
 		}
 	}
 	slices.Sort(by)
-	return by, len(by) > 0 && !open
+	return slices.Compact(by), len(by) > 0 && !open
 }
 
 // taintsText returns a text that is the same for equal taints only.

@@ -181,9 +181,9 @@ func (b *book) withoutShort(free *capacity.Free, all, wanted tally) tally {
 		return all
 	}
 	free.ClosePools(b.shortPools)
-	place := maps.Clone(all)
+	place, confined := maps.Clone(all), free.Confined(b.shortPools)
 	for shape := range place {
-		if free.Confined(shape, b.shortPools) {
+		if confined(shape) {
 			place[shape] = wanted[shape]
 		}
 	}

@@ -203,9 +203,11 @@ func (req *CapacityRequest) checkPods(r *ReplicaRequest) error {
 		}
 		pods += n
 	}
-	// A replica without pods would get a reservation without capacity.
-	if pods == 0 {
+	switch {
+	case pods == 0: // It would get a reservation without capacity.
 		return fmt.Errorf("replica %q has no pods", r.Name)
+	case pods > maxPods: // Names may have equal requirements, and a ledger with so many pods of one shape cannot be read.
+		return fmt.Errorf("replica %q has %d pods: at most %d are allowed", r.Name, pods, maxPods)
 	}
 	return nil
 }

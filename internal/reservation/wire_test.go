@@ -45,6 +45,7 @@ func TestDecodeRequest(t *testing.T) {
 		"NoRequirements":     {reason: "A pod without requirements would use no capacity.", text: change(`"w":2`, `"x":2`), want: `replica "w/0" names the pod requirements "x", which podRequirements does not have`},
 		"NegativePods":       {reason: "The number of pods is not negative.", text: change(`"w":2`, `"w":-2`), want: `replica "w/0" has -2 pods with the requirements "w": it must be between 0 and 1048576`},
 		"ManyPods":           {reason: "Sums must not overflow.", text: change(`"w":2`, `"w":9000000000`), want: `replica "w/0" has 9000000000 pods with the requirements "w": it must be between 0 and 1048576`},
+		"ManyInAll":          {reason: "The ledger adds up pods with equal requirements.", text: strings.Replace(change(`{"w":{"requests"`, `{"v":{},"u":{},"w":{"requests"`), `"w":2`, `"v":1048576,"u":1048576`, 1), want: `replica "w/0" has 2097152 pods: at most 1048576 are allowed`},
 		"DuplicateName":      {reason: "Capacity is reserved by the names of replicas.", text: change(`[{"name":"w/0"`, `[{"name":"w/0","pods":{"w":1}},{"name":"w/0"`), want: `the name "w/0" of a replica is empty or not unique`},
 		"ManyPodSets":        {reason: "All of them are compared with each other.", text: change(`"w":2`, `"w":2,"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1`), want: `replica "w/0" has pods with 9 requirements: at most 8 are allowed`},
 		"NoPods":             {reason: "The replica would get a reservation without capacity.", text: change(`"w":2`, `"w":0`), want: `replica "w/0" has no pods`},

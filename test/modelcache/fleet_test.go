@@ -254,6 +254,20 @@ func TestLeavingWhileUsed(t *testing.T) {
 	}
 }
 
+// TestTaints proves that a ModelCache is loaded in clusters whose nodes its Job tolerates, and in no other.
+func TestTaints(t *testing.T) {
+	f := newFleet(t)
+	cluster := f.clusters["south"].req.GetObserved().GetComposite()
+	cluster.Resource = kube.With(cluster.GetResource(), fixture.YAML(t, `{of: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 1}, nodeSelector: {disk: big}, taints: [{key: dedicated, value: inference, effect: NoSchedule}]}]}`).GetFields()["of"], "spec", "pools")
+	f.add("qwen", cache(`, clusters: [east, south], nodeSelector: {disk: big}, tolerations: [{key: dedicated, operator: Exists}]`))
+	for range 4 {
+		f.round()
+	}
+	if diff := cmp.Diff([]string{"south"}, f.in("qwen", "persistentvolumeclaim")); diff != "" {
+		t.Errorf("claims: -want +got:\n%s", diff)
+	}
+}
+
 // TestTooMany proves that a selector of more clusters than fit into an answer, or into a request, is refused.
 func TestTooMany(t *testing.T) {
 	fn := function.Start(t)

@@ -116,6 +116,12 @@ func TestAllocate(t *testing.T) {
 			podSets: []capacity.PodSet{{&capacity.PodRequirements{Requests: capacity.Resources{"memory": 1 << 60, "amd.com/gpu": 1000}}, 1}},
 			want:    "pool a has no amd.com/gpu",
 		},
+		"OtherNames": {
+			reason:  "Nodes of one pool name different resources. A device that a node does not name is not there, and a CPU that it does not name is no limit.",
+			free:    capacity.Free{Pools: []capacity.Pool{capacity.NewPool("a", nil, []capacity.NodeClass{{Count: 1, Free: capacity.Resources{capacitytest.GPU: 8000}}, {Count: 2, Free: capacity.Resources{"cpu": 8000}}})}},
+			podSets: []capacity.PodSet{{capacitytest.Requirements(1, 80), 1}, {capacitytest.Requirements(0, 8), 1}},
+			left:    []capacity.NodeClass{{Count: 1, Free: capacity.Resources{capacitytest.GPU: 7000}}, {Count: 1, Free: capacity.Resources{"cpu": 8000}}, {Count: 1, Free: capacity.Resources{"cpu": 0}}},
+		},
 		"UncountedTwice": {
 			reason:  "Several pools have none.",
 			free:    capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(1, 8, 64)), capacitytest.Pool("b", capacitytest.Nodes(1, 8, 64))}},
@@ -374,8 +380,8 @@ func manyShapes(shapes int64) (capacity.Free, []capacity.PodSet) {
 	return capacity.Free{Pools: []capacity.Pool{capacitytest.Pool("a", capacitytest.Nodes(shapes/each, each, each*shapes))}}, podSets
 }
 
-// TestPackShapes proves that each pod set looks at no more rows than there are nodes, however many others came before it. Tenants
-// decide how many pod sets differ, and they cannot make nodes.
+// TestPackShapes proves that a pod set looks at no more rows than there are nodes, however many others came before it. Tenants
+// decide how many pod sets differ, and cannot add nodes.
 func TestPackShapes(t *testing.T) {
 	for _, shapes := range []int{80, 800} {
 		free, podSets := manyShapes(int64(shapes))

@@ -148,18 +148,17 @@ func (f *Free) ForceAllocate(podSets []PodSet) []PodSet {
 // they were empty.
 func (f *Free) Close(podSet PodSet, empty *Free) {
 	each := int64(1)
-	all, _ := empty.pack().fits(PodSet{Requirements: podSet.Requirements, Count: math.MaxInt64})
-	for _, n := range all {
+	for _, n := range empty.pack().fits(PodSet{Requirements: podSet.Requirements, Count: math.MaxInt64}) {
 		each = max(each, n.holds)
 	}
 	nodes := (podSet.Count-1)/each + 1
 	p := f.pack()
 	admits := p.admits(podSet.Requirements)
-	rows := slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !admits[r.part] })
+	rows := slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !admits[p.kinds[r.kind].part] })
 	slices.SortStableFunc(rows, func(a, b row) int { return p.compareFree(a.class, b.class) })
 	for _, r := range slices.Backward(rows) {
 		if n := min(nodes, p.rows[p.index(r.class)].count); n > 0 {
-			p.takeAll(r.class, n)
+			p.reclassify(r.class, n, make([]int64, len(r.amounts)))
 			nodes -= n
 		}
 	}

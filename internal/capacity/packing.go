@@ -2,8 +2,8 @@ package capacity
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +14,26 @@ import (
 type packing struct {
 	free  *Free
 	parts parts
-	// names of the resources, a column each. The rows are in the order of the first columns, which are those of Total.
+	kinds []kind
+	// kindAt has the index of each kind by its text.
+	kindAt map[string]int
+	// names of all resources, a column each, and the columns by the names. The rows are in the order of the first columns, which are
+	// those of Total.
 	names   []string
+	columns map[string]int
 	ordered int
 	rows    []row
 	// changed has the pools of which nodes were taken.
 	changed map[int]bool
 	// made is how many classes there were so far, and looks how many rows pods looked at.
 	made, looks int
+}
+
+// A kind is the nodes of a part that name the same resources.
+type kind struct {
+	part int
+	// columns of these resources, the first ones first.
+	columns []int
 }
 
 // A row is a number of nodes of a class.
@@ -32,7 +44,8 @@ type row struct {
 
 // A class is what nodes have in common. It is never changed, so packings share it.
 type class struct {
-	part    int
+	kind int
+	// amounts that are free, in the order of the columns of the kind.
 	amounts []int64
 	// free has the amounts by names, if they are those of the Free.
 	free Resources
@@ -40,12 +53,9 @@ type class struct {
 	made int
 }
 
-// absent is the amount of a resource that nodes do not name.
-const absent = math.MinInt64
-
-// A request is how much of a column a pod requests.
+// A request is how much a pod requests of an amount of a class.
 type request struct {
-	column int
+	index  int
 	amount int64
 }
 
@@ -55,19 +65,15 @@ func (f *Free) pack() *packing {
 	for i := range f.Pools {
 		maps.Copy(total, f.Pools[i].Total)
 	}
-	p := &packing{free: f, names: sortedNames(total), ordered: len(total), rows: make([]row, 0, f.ClassCount()), changed: map[int]bool{}}
+	p := &packing{free: f, kindAt: map[string]int{}, names: sortedNames(total), columns: make(map[string]int, len(total)), ordered: len(total), rows: make([]row, 0, f.ClassCount()), changed: map[int]bool{}}
+	for i, name := range p.names {
+		p.columns[name] = i
+	}
 	for i := range f.Pools {
 		for _, n := range f.Pools[i].Free {
 			if p.keeps(n.Count) {
-				c := p.newClass(p.parts.index(i, n.Taints), p.amountsOf(n.Free))
-				c.free = n.Free
-				p.rows = append(p.rows, row{c, n.Count})
+				p.rows = append(p.rows, row{p.classOf(p.parts.index(i, n.Taints), n.Free), n.Count})
 			}
-		}
-	}
-	for _, r := range p.rows { // Classes before may lack columns.
-		for len(r.amounts) < len(p.names) {
-			r.amounts = append(r.amounts, absent)
 		}
 	}
 	slices.SortFunc(p.rows, func(a, b row) int { return p.compareMade(a.class, b.class) })
@@ -82,7 +88,7 @@ func (p *packing) unpack() {
 		f.Pools[i].Free = make([]NodeClass, 0, len(f.Pools[i].Free)+1)
 	}
 	for _, r := range p.rows {
-		part := &p.parts[r.part]
+		part := p.partOf(r.class)
 		if p.changed[part.pool] {
 			free := &f.Pools[part.pool].Free
 			*free = append(*free, NodeClass{Count: r.count, Free: p.resources(r.class), Taints: part.taints})
@@ -97,32 +103,60 @@ func (p *packing) clone() *packing {
 	return &c
 }
 
-func (p *packing) newClass(part int, amounts []int64) *class {
+func (p *packing) newClass(kind int, amounts []int64) *class {
 	p.made++
-	return &class{part: part, amounts: amounts, made: p.made}
+	return &class{kind: kind, amounts: amounts, made: p.made}
 }
 
-// amountsOf returns the amounts of nodes in the order of the columns. It adds columns for other names.
-func (p *packing) amountsOf(free Resources) []int64 {
-	amounts, found := make([]int64, 0, len(p.names)), 0
-	for _, name := range p.names {
-		n, has := free[name]
-		if has {
-			found++
-		} else {
-			n = absent
-		}
-		amounts = append(amounts, n)
+// classOf returns a class of a part with some free capacity. Most are of the kind of the one before.
+func (p *packing) classOf(part int, free Resources) *class {
+	c := p.newClass(len(p.kinds)-1, make([]int64, len(free)))
+	c.free = free
+	if c.kind < 0 || !p.read(c, part) {
+		c.kind = p.kindOf(part, free)
+		p.read(c, part)
 	}
-	if found < len(free) {
-		for _, name := range sortedNames(free) {
-			if !slices.Contains(p.names, name) {
-				p.names, amounts = append(p.names, name), append(amounts, free[name])
-			}
-		}
-	}
-	return amounts
+	return c
 }
+
+// read reads the amounts of a class, or tells that it is of another kind.
+func (p *packing) read(c *class, part int) bool {
+	kind := &p.kinds[c.kind]
+	if kind.part != part || len(kind.columns) != len(c.free) {
+		return false
+	}
+	for i, column := range kind.columns {
+		n, has := c.free[p.names[column]]
+		if !has {
+			return false
+		}
+		c.amounts[i] = n
+	}
+	return true
+}
+
+// kindOf returns the index of the kind of nodes of a part.
+func (p *packing) kindOf(part int, free Resources) int {
+	columns := make([]int, 0, len(free))
+	for name := range free {
+		column, known := p.columns[name]
+		if !known {
+			column = len(p.names)
+			p.columns[name], p.names = column, append(p.names, name)
+		}
+		columns = append(columns, column)
+	}
+	slices.Sort(columns)
+	id := fmt.Sprint(part, columns)
+	i, known := p.kindAt[id]
+	if !known {
+		i = len(p.kinds)
+		p.kindAt[id], p.kinds = i, append(p.kinds, kind{part, columns})
+	}
+	return i
+}
+
+func (p *packing) partOf(c *class) *part { return &p.parts[p.kinds[c.kind].part] }
 
 // resources returns the amounts of a class by their names.
 func (p *packing) resources(c *class) Resources {
@@ -130,10 +164,8 @@ func (p *packing) resources(c *class) Resources {
 		return c.free
 	}
 	free := make(Resources, len(c.amounts))
-	for i, n := range c.amounts {
-		if n != absent {
-			free[p.names[i]] = n
-		}
+	for i, column := range p.kinds[c.kind].columns {
+		free[p.names[column]] = c.amounts[i]
 	}
 	return free
 }
@@ -142,7 +174,7 @@ func (p *packing) resources(c *class) Resources {
 // the others stay free for pods that do not tolerate these. Among equals, those with the least free
 // capacity come first, so that empty nodes stay empty for large pods.
 func (p *packing) compare(a, b *class) int {
-	return cmp.Or(cmp.Compare(len(p.parts[b.part].taints), len(p.parts[a.part].taints)), p.compareFree(a, b))
+	return cmp.Or(cmp.Compare(len(p.partOf(b).taints), len(p.partOf(a).taints)), p.compareFree(a, b))
 }
 
 // compareMade compares classes as compare does. No two are equal.
@@ -153,60 +185,87 @@ func (p *packing) compareMade(a, b *class) int {
 // compareFree compares classes by free capacity, the least first. Equal ones of a pool are in the order of
 // their taints, since that of the nodes must not matter.
 func (p *packing) compareFree(a, b *class) int {
-	for i, n := range a.amounts[:p.ordered] {
-		if c := cmp.Compare(amount(n), amount(b.amounts[i])); c != 0 {
+	one, two := p.kinds[a.kind].columns, p.kinds[b.kind].columns
+	for i, j := 0, 0; i < len(one) || j < len(two); {
+		column, has, than := p.ordered, int64(0), int64(0)
+		if i < len(one) {
+			column = min(column, one[i])
+		}
+		if j < len(two) {
+			column = min(column, two[j])
+		}
+		if column == p.ordered {
+			break
+		}
+		if i < len(one) && one[i] == column {
+			has = a.amounts[i]
+			i++
+		}
+		if j < len(two) && two[j] == column {
+			than = b.amounts[j]
+			j++
+		}
+		if c := cmp.Compare(has, than); c != 0 {
 			return c
 		}
 	}
-	of, than := &p.parts[a.part], &p.parts[b.part]
+	of, than := p.partOf(a), p.partOf(b)
 	return cmp.Or(cmp.Compare(of.pool, than.pool), slices.CompareFunc(of.taints, than.taints, compareTaint))
-}
-
-func amount(n int64) int64 {
-	if n == absent {
-		return 0
-	}
-	return n
-}
-
-// requests returns what a pod takes of a node, or false if no node has some of it.
-func (p *packing) requests(pod *PodRequirements) ([]request, bool) {
-	all := make([]request, 0, len(pod.Requests)+1)
-	for name, n := range pod.Requests {
-		switch i := slices.Index(p.names, name); {
-		case n <= 0:
-		case i >= 0:
-			all = append(all, request{i, n})
-		case !slices.Contains(uncounted, name):
-			return nil, false
-		}
-	}
-	if i := slices.Index(p.names, string(corev1.ResourcePods)); i >= 0 {
-		all = append(all, request{i, 1000})
-	}
-	return all, true
 }
 
 // admits tells of each part whether a pod may go to its nodes.
 func (p *packing) admits(pod *PodRequirements) []bool {
 	pools, admits := p.free.poolsFor(pod), make([]bool, len(p.parts))
 	for i, part := range p.parts {
-		_, barred := pod.barredBy(part.taints)
-		admits[i] = !barred && slices.Contains(pools, part.pool)
+		if _, may := slices.BinarySearch(pools, part.pool); may {
+			_, barred := pod.barredBy(part.taints)
+			admits[i] = !barred
+		}
 	}
 	return admits
 }
 
+// requests returns what a pod requests of nodes of each kind. It is nil for those to which it may not go.
+func (p *packing) requests(pod *PodRequirements) [][]request {
+	admits, all := p.admits(pod), make([][]request, len(p.kinds))
+	for i, k := range p.kinds {
+		if admits[k.part] {
+			all[i] = p.requestsOf(pod, k.columns)
+		}
+	}
+	return all
+}
+
+// requestsOf returns what a pod requests of nodes with some columns, or nil if these lack something of it.
+func (p *packing) requestsOf(pod *PodRequirements, columns []int) []request {
+	all := make([]request, 0, len(pod.Requests)+1)
+	find := func(name string) (int, bool) {
+		column, known := p.columns[name]
+		if !known {
+			return 0, false
+		}
+		return slices.BinarySearch(columns, column)
+	}
+	for name, n := range pod.Requests {
+		switch i, has := find(name); {
+		case n <= 0:
+		case has:
+			all = append(all, request{i, n})
+		case !slices.Contains(uncounted, name):
+			return nil
+		}
+	}
+	if i, has := find(string(corev1.ResourcePods)); has {
+		all = append(all, request{i, 1000})
+	}
+	return all
+}
+
 // holds returns how many pods with some requests fit onto one node of the class.
-func (p *packing) holds(c *class, requests []request) int64 {
+func (c *class) holds(requests []request) int64 {
 	most := int64(1 << 31)
 	for _, r := range requests {
-		switch n := c.amounts[r.column]; {
-		case n != absent:
-			most = min(most, n/r.amount)
-		case !slices.Contains(uncounted, p.names[r.column]):
-			return 0
-		}
+		most = min(most, c.amounts[r.index]/r.amount)
 	}
 	return most
 }
@@ -214,26 +273,24 @@ func (p *packing) holds(c *class, requests []request) int64 {
 // A fit is a class of nodes that take some pods each.
 type fit struct {
 	row
-	holds int64
+	requests []request
+	holds    int64
 }
 
-// fits returns the first classes that take all pods of a pod set, or all that take some of them, and what each pod requests.
-func (p *packing) fits(podSet PodSet) (all []fit, requests []request) {
-	requests, some := p.requests(podSet.Requirements)
-	if !some {
-		return nil, nil
-	}
-	admits := p.admits(podSet.Requirements)
+// fits returns the first classes that take all pods of a pod set, or all that take some of them.
+func (p *packing) fits(podSet PodSet) []fit {
+	var all []fit
+	requests := p.requests(podSet.Requirements)
 	for i, room := 0, int64(0); i < len(p.rows) && room < podSet.Count; i++ {
 		p.looks++
-		if r := p.rows[i]; r.count > 0 && admits[r.part] {
-			if n := p.holds(r.class, requests); n > 0 {
-				all = append(all, fit{r, n})
+		if r := p.rows[i]; r.count > 0 && requests[r.kind] != nil {
+			if n := r.holds(requests[r.kind]); n > 0 {
+				all = append(all, fit{r, requests[r.kind], n})
 				room = Saturated(room, n, r.count)
 			}
 		}
 	}
-	return all, requests
+	return all
 }
 
 // fill puts pods onto nodes, one pod set after the other. It returns the first pod set that
@@ -250,13 +307,12 @@ func (p *packing) fill(podSets []PodSet) *PodSet {
 // fillPodSet puts pods of a pod set onto nodes, and returns the number of those that do not fit.
 func (p *packing) fillPodSet(podSet PodSet) int64 {
 	left := podSet.Count
-	all, requests := p.fits(podSet)
-	for _, f := range all {
+	for _, f := range p.fits(podSet) {
 		full := min(left/f.holds, f.count)
-		p.take(f.class, full, requests, f.holds)
+		p.take(&f, full, f.holds)
 		left -= full * f.holds
 		if some := min(left, f.holds); full < f.count {
-			p.take(f.class, min(some, 1), requests, some)
+			p.take(&f, min(some, 1), some)
 			left -= some
 		}
 	}
@@ -264,40 +320,27 @@ func (p *packing) fillPodSet(podSet PodSet) int64 {
 }
 
 // take puts some pods onto each of some nodes of a class.
-func (p *packing) take(c *class, nodes int64, requests []request, pods int64) {
+func (p *packing) take(f *fit, nodes, pods int64) {
 	if nodes == 0 {
 		return
 	}
-	amounts := slices.Clone(c.amounts)
-	for _, r := range requests {
-		if amounts[r.column] != absent {
-			amounts[r.column] -= r.amount * pods
-		}
+	amounts := slices.Clone(f.amounts)
+	for _, r := range f.requests {
+		amounts[r.index] -= r.amount * pods
 	}
-	p.reclassify(c, nodes, amounts)
+	p.reclassify(f.class, nodes, amounts)
 }
 
-// takeAll takes all that is free on some nodes of a class.
-func (p *packing) takeAll(c *class, nodes int64) {
-	amounts := slices.Clone(c.amounts)
-	for i, n := range amounts {
-		if n != absent {
-			amounts[i] = 0
-		}
-	}
-	p.reclassify(c, nodes, amounts)
-}
-
-// reclassify moves nodes of a class to the class of nodes of the same part with other amounts.
+// reclassify moves nodes of a class to the class of nodes of the same kind with other amounts.
 func (p *packing) reclassify(from *class, nodes int64, amounts []int64) {
 	i := p.index(from)
 	if p.rows[i].count -= nodes; !p.keeps(p.rows[i].count) {
 		p.rows = slices.Delete(p.rows, i, i+1)
 	}
-	p.changed[p.parts[from.part].pool] = true
-	to := p.newClass(from.part, amounts)
+	p.changed[p.partOf(from).pool] = true
+	to := p.newClass(from.kind, amounts)
 	for i, _ = slices.BinarySearchFunc(p.rows, to, func(r row, c *class) int { return p.compare(r.class, c) }); i < len(p.rows) && p.compare(p.rows[i].class, to) == 0; i++ {
-		if slices.Equal(p.rows[i].amounts, amounts) {
+		if p.rows[i].kind == from.kind && slices.Equal(p.rows[i].amounts, amounts) {
 			p.rows[i].count += nodes
 			return
 		}

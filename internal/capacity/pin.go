@@ -197,9 +197,8 @@ func (f *Free) bestFirst(podSets []PodSet) []int {
 	}
 	pools = nil
 	p := f.pack()
-	all, _ := p.fits(PodSet{Requirements: podSets[0].Requirements, Count: math.MaxInt64})
-	for _, n := range all {
-		if pool := p.parts[n.part].pool; may[pool] == len(podSets) {
+	for _, n := range p.fits(PodSet{Requirements: podSets[0].Requirements, Count: math.MaxInt64}) {
+		if pool := p.partOf(n.class).pool; may[pool] == len(podSets) {
 			may[pool] = 0
 			pools = append(pools, pool)
 		}

@@ -31,13 +31,12 @@ func (p *packing) search(podSets []PodSet, steps *int) bool {
 		return false
 	}
 	podSet := podSets[0]
-	classes, requests := p.fits(PodSet{Requirements: podSet.Requirements, Count: math.MaxInt64})
-	for _, c := range classes {
+	for _, f := range p.fits(PodSet{Requirements: podSet.Requirements, Count: math.MaxInt64}) {
 		if *steps < 0 {
 			return false
 		}
 		trial := p.clone()
-		trial.take(c.class, 1, requests, 1)
+		trial.take(&f, 1, 1)
 		rest := podSets[1:]
 		if podSet.Count > 1 {
 			rest = append([]PodSet{{Requirements: podSet.Requirements, Count: podSet.Count - 1}}, podSets[1:]...)

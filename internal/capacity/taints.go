@@ -93,10 +93,10 @@ func (f *Free) parts() parts {
 	return all
 }
 
-// index returns the index of a part, which it adds if need be. The pool is the last one or a new one.
+// index returns the index of a part, which it adds if need be. The pool is that of the last part, or one after it.
 func (all *parts) index(pool int, taints []corev1.Taint) int {
-	for i, k := range slices.Backward(*all) {
-		if k.pool == pool && slices.Equal(k.taints, taints) {
+	for i := len(*all) - 1; i >= 0 && (*all)[i].pool == pool; i-- {
+		if slices.Equal((*all)[i].taints, taints) {
 			return i
 		}
 	}
@@ -108,9 +108,9 @@ func (all *parts) index(pool int, taints []corev1.Taint) int {
 // of these. Pods with the same ones may go to the same nodes: all those that have none of them.
 func (all parts) barred(pod *PodRequirements, pools []int) (by []string, everywhere bool) {
 	open := false
-	for _, k := range all {
-		if slices.Contains(pools, k.pool) {
-			taint, is := pod.barredBy(k.taints)
+	for _, part := range all {
+		if _, may := slices.BinarySearch(pools, part.pool); may {
+			taint, is := pod.barredBy(part.taints)
 			open = open || !is
 			if is {
 				by = append(by, taint.ToString())

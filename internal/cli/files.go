@@ -36,8 +36,15 @@ type files struct {
 // extensions are those of the files of a directory that are read. Other files are something else.
 var extensions = []string{".yaml", ".yml", ".json"}
 
+// A fileObject is an object, and the file that has it.
+type fileObject struct {
+	object
+
+	file string
+}
+
 // objects reads all documents of a file, or of the YAML and JSON files in a directory.
-func (f *files) objects(path string) ([]object, error) {
+func (f *files) objects(path string) ([]fileObject, error) {
 	if i, err := os.Stat(path); err == nil && i.IsDir() {
 		return f.directory(path)
 	}
@@ -45,12 +52,16 @@ func (f *files) objects(path string) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := documents(b)
+	docs, err := documents(b)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	if len(all) == 0 {
+	if len(docs) == 0 {
 		return nil, fmt.Errorf("cannot read %q: it has no documents", path)
+	}
+	all := make([]fileObject, 0, len(docs))
+	for _, o := range docs {
+		all = append(all, fileObject{o, path})
 	}
 	return all, nil
 }
@@ -64,15 +75,15 @@ func (f *files) one(path string) (object, error) {
 	if len(all) > 1 {
 		return object{}, fmt.Errorf("cannot read %q: it has %d documents, and must have one", path, len(all))
 	}
-	return all[0], nil
+	return all[0].object, nil
 }
 
-func (f *files) directory(dir string) ([]object, error) {
+func (f *files) directory(dir string) ([]fileObject, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, unreadable(dir, err)
 	}
-	var all []object
+	var all []fileObject
 	for _, e := range entries {
 		if e.IsDir() {
 			f.skips(filepath.Join(dir, e.Name()), "a directory in a directory: pass it by itself")

@@ -175,37 +175,38 @@ func compositionInput(path string, c, xr object) (*object, error) {
 const groupOfRender = "render.crossplane.io"
 
 // observed reads the composed resources, by their keys, and the status of the XR if its own
-// file has none. So the output of render can be observed as it is.
-func (f *files) observed(paths []string, xr *object) (map[string]object, error) {
-	all := map[string]object{}
+// file has none. So the output of render can be observed as it is. It also returns the unknown fields.
+func (f *files) observed(paths []string, xr *object) (all map[string]object, unknown []string, err error) {
+	objects, err := f.all(paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = map[string]object{}
 	status, given := xr.Object["status"].(map[string]any)
 	given = given && len(status) > 1 // Every XR that was read has a condition.
-	for _, path := range paths {
-		objects, err := f.objects(path)
-		if err != nil {
-			return nil, err
+	for _, o := range objects {
+		switch {
+		case o.GroupVersionKind().Group == groupOfRender:
+			continue
+		case isXR(o.object, *xr):
+			if seen, ok := o.Object["status"]; ok && !given {
+				xr.Object["status"] = seen
+			}
+			continue
 		}
-		for _, o := range objects {
-			switch {
-			case o.GroupVersionKind().Group == groupOfRender:
-				continue
-			case isXR(o, *xr):
-				if seen, ok := o.Object["status"]; ok && !given {
-					xr.Object["status"] = seen
-				}
-				continue
-			}
-			if err := adopt(&o, *xr); err != nil {
-				return nil, fmt.Errorf("cannot use %s %s in %q: %w", o.GetKind(), o.GetName(), path, err)
-			}
-			key := o.GetAnnotations()[composite.AnnotationResourceName]
-			if _, exists := all[key]; exists {
-				return nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too. Pass one state of the service only", o.GetKind(), o.GetName(), path, key)
-			}
-			all[key] = o
+		for _, m := range mistakes(o.object) {
+			unknown = append(unknown, o.file+": "+m)
 		}
+		if err := adopt(&o.object, *xr); err != nil {
+			return nil, nil, fmt.Errorf("cannot use %s %s in %q: %w", o.GetKind(), o.GetName(), o.file, err)
+		}
+		key := o.GetAnnotations()[composite.AnnotationResourceName]
+		if _, exists := all[key]; exists {
+			return nil, nil, fmt.Errorf("cannot use %s %s in %q: another observed resource has the key %q, too. Pass one state of the service only", o.GetKind(), o.GetName(), o.file, key)
+		}
+		all[key] = o.object
 	}
-	return all, nil
+	return all, unknown, nil
 }
 
 // isXR reports whether an object is the XR. As for the XR, its namespace may be left out.
@@ -245,9 +246,9 @@ func adopt(o *object, xr object) error {
 	return nil
 }
 
-// required reads the other objects of the cluster.
-func (f *files) required(paths []string) ([]object, error) {
-	var all []object
+// all reads the objects of some files and directories. It refuses InferenceRoles that no API server would have.
+func (f *files) all(paths []string) ([]fileObject, error) {
+	var all []fileObject
 	for _, path := range paths {
 		objects, err := f.objects(path)
 		if err != nil {
@@ -255,7 +256,17 @@ func (f *files) required(paths []string) ([]object, error) {
 		}
 		all = append(all, objects...)
 	}
-	return all, nil
+	return all, unreadRoles(all)
+}
+
+// required reads the other objects of the cluster.
+func (f *files) required(paths []string) ([]object, error) {
+	read, err := f.all(paths)
+	all := make([]object, 0, len(read))
+	for _, o := range read {
+		all = append(all, o.object)
+	}
+	return all, err
 }
 
 // sorted returns the values of a map in the order of their keys.

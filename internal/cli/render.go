@@ -158,6 +158,8 @@ type given struct {
 	inputMade bool
 	// observed are the composed resources that exist, by their keys.
 	observed map[string]object
+	// unknownObserved are the unknown fields of the composed resources, for people.
+	unknownObserved []string
 	// cluster are the objects that a requirement can find: the XR, the observed resources by
 	// their keys, and the required objects.
 	cluster []object
@@ -182,7 +184,7 @@ func (r *Render) load(f *files) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.observed, err = f.observed(r.Observed, &g.xr); err != nil {
+	if g.observed, g.unknownObserved, err = f.observed(r.Observed, &g.xr); err != nil {
 		return nil, err
 	}
 	required, err := f.required(r.Required)

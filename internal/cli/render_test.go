@@ -118,6 +118,11 @@ items:
 kind: ConfigMap
 metadata: {name: old, namespace: default, annotations: {crossplane.io/composition-resource-name: configmap}}
 `
+	observedRole = `apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceRole
+metadata: {name: chat-a, annotations: {crossplane.io/composition-resource-name: inferencerole.a}}
+spec: {serviceName: chat, roleName: a, replicas: 3}
+`
 )
 
 // echoed returns the output of a render with the function echo.
@@ -371,6 +376,56 @@ func TestRender(t *testing.T) {
 					"warning: --required: InferenceService team/s: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: these clusters have no status, so nothing is placed there: east, east. --simulate computes their free capacity.\n",
 			},
+		},
+		"UnknownObserved": {
+			reason: "The same applies to observed InferenceRoles, whose numbers of replicas a user sets. The file is named.",
+			args: args{
+				fn: echo,
+				files: map[string]string{
+					"xr.yaml":    xrDoc,
+					"o/one.yaml": strings.Replace(observedRole, "replicas: 3", "replcas: 3", 1),
+					"o/two.yaml": observedDoc + "---\n" + strings.NewReplacer("chat-a", "chat-b", ".a", ".b", "v1alpha1", "v1").Replace(observedRole),
+				},
+				render: Render{XR: "xr.yaml", Observed: []string{"o"}, Strict: true},
+			},
+			want: want{
+				err: "warning: o/one.yaml: InferenceRole chat-a: unknown field spec.replcas (did you mean spec.replicas?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: o/two.yaml: InferenceRole chat-b: unknown version fusioninfer.io/v1, so it counts as missing: write it as fusioninfer.io/v1alpha1\n" +
+					"error: --strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
+		},
+		"ObservedNumber": {
+			reason: "No API server has an InferenceRole with a number that cannot be read, so it is an error, with and without --strict.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "o/one.yaml": strings.Replace(observedRole, "replicas: 3", `replicas: "three"`, 1)},
+				render: Render{XR: "xr.yaml", Observed: []string{"o"}},
+			},
+			want: want{err: `error: cannot use InferenceRole chat-a in "o/one.yaml": spec.replicas: Invalid value: "three": must be a whole number` + "\n", code: 1},
+		},
+		"ObservedNumbers": {
+			reason: "All of them are told at once.",
+			args: args{
+				fn: echo,
+				files: map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(observedRole, "replicas: 3", "replicas: -1, current: {replicas: 2.5}", 1) +
+					"---\n" + strings.NewReplacer("chat-a", "chat-b", ".a", ".b", "replicas: 3", "replicas: 2001").Replace(observedRole)},
+				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
+			},
+			want: want{
+				err: `error: cannot use InferenceRole chat-a in "o.yaml": spec.current.replicas: Invalid value: 2.5: must be a whole number; spec.replicas: Invalid value: -1: must be from 0 to 2000` + "\n" +
+					`cannot use InferenceRole chat-b in "o.yaml": spec.replicas: Invalid value: 2001: must be from 0 to 2000` + "\n",
+				code: 1,
+			},
+		},
+		"RequiredNumber": {
+			reason: "The same applies to required InferenceRoles, which a simulation reads.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "r.yaml": strings.Replace(observedRole, "replicas: 3", `replicas: "3"`, 1)},
+				render: Render{XR: "xr.yaml", Required: []string{"r.yaml"}},
+			},
+			want: want{err: `error: cannot use InferenceRole chat-a in "r.yaml": spec.replicas: Invalid value: "3": must be a whole number` + "\n", code: 1},
 		},
 		"NoInput": {
 			reason: "Without an Input, nobody has said that it has no profiles.",

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -20,6 +24,7 @@ func (g *given) unknown() []string {
 	for _, u := range fieldsUnknown(g.xr, typeOf(g.xr)) {
 		all = append(all, g.xrFile+": "+unknownField(u))
 	}
+	all = append(all, g.unknownObserved...)
 	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
 }
 
@@ -64,30 +69,78 @@ func unknownField(u kube.UnknownField) string {
 // duplicates. A mistake in one of them would change the plan silently.
 func unknownFields(flag string, objects []object) []string {
 	var all []string
-	seen := map[string]bool{}
+	seen := map[identity]bool{}
 	for _, o := range objects {
-		if o.GroupVersionKind().Group != v1alpha1.Group {
-			continue
+		if id := identityOf(o); readable(o) {
+			if seen[id] {
+				all = append(all, flag+": "+described(o)+": appears twice")
+			}
+			seen[id] = true
 		}
-		name := o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
-		of := typeOf(o)
-		switch {
-		case of == nil:
-			all = append(all, flag+": "+name+": unknown kind")
-			continue
-		case o.GetAPIVersion() != v1alpha1.APIVersion:
-			all = append(all, fmt.Sprintf("%s: %s: unknown version %s, so it counts as missing: write it as %s", flag, name, o.GetAPIVersion(), v1alpha1.APIVersion))
-			continue
-		}
-		if seen[name] {
-			all = append(all, flag+": "+name+": appears twice")
-		}
-		seen[name] = true
-		for _, u := range fieldsUnknown(o, of) {
-			all = append(all, fmt.Sprintf("%s: %s: %s", flag, name, unknownField(u)))
+		for _, m := range mistakes(o) {
+			all = append(all, flag+": "+m)
 		}
 	}
 	return all
+}
+
+// described names an object for people.
+func described(o object) string { return o.GetKind() + " " + identityOf(o).nice() }
+
+// readable tells whether an object is of a kind and a version that the package defines.
+func readable(o object) bool { return o.GetAPIVersion() == v1alpha1.APIVersion && typeOf(o) != nil }
+
+// mistakes lists the unknown fields of an object of a kind that the package defines, or why nobody reads it.
+func mistakes(o object) []string {
+	of := typeOf(o)
+	switch {
+	case o.GroupVersionKind().Group != v1alpha1.Group:
+		return nil
+	case of == nil:
+		return []string{described(o) + ": unknown kind"}
+	case !readable(o):
+		return []string{fmt.Sprintf("%s: unknown version %s, so it counts as missing: write it as %s", described(o), o.GetAPIVersion(), v1alpha1.APIVersion)}
+	}
+	var all []string
+	for _, u := range fieldsUnknown(o, of) {
+		all = append(all, described(o)+": "+unknownField(u))
+	}
+	return all
+}
+
+// maxUnreadRoles is how many InferenceRoles an error names.
+const maxUnreadRoles = 10
+
+// unreadRoles refuses InferenceRoles with values that cannot be read, such as a number of replicas that is none. No API server
+// has them. The function reads such a role as if nobody had set a number, so its file is mistaken.
+func unreadRoles(all []fileObject) error {
+	var lines []string
+	for _, o := range all {
+		if o.GetKind() != v1alpha1.KindInferenceRole || !readable(o.object) {
+			continue
+		}
+		if errs := unreadRole(o.object); len(errs) > 0 {
+			lines = append(lines, fmt.Sprintf("cannot use %s in %q: %s", described(o.object), o.file, text.Errors(errs)))
+		}
+	}
+	if more := len(lines) - maxUnreadRoles; more > 0 {
+		lines = append(lines[:maxUnreadRoles], fmt.Sprintf("and %d more InferenceRoles", more))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// unreadRole returns what of the spec of an InferenceRole has the wrong type, and which numbers are out of range. The rest is the
+// service's, and a file may leave it out.
+func unreadRole(o object) field.ErrorList {
+	role := v1alpha1.InferenceRole{}
+	unread := kube.DecodeMap(map[string]any{"spec": o.Object["spec"]}, nil, &role)
+	outside := slices.DeleteFunc(composite.Without(v1alpha1.ValidateRole(&role.Spec), unread), func(e *field.Error) bool {
+		return !strings.HasSuffix(e.Field, ".replicas")
+	})
+	return append(unread, outside...)
 }
 
 // clustersWithoutStatus names the required clusters if none of them has a status with pools.

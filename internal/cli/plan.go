@@ -65,7 +65,8 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 		return err
 	}
 	unknown := unknownFields("--change", changes)
-	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknown))
+	orphans := append(rolesOfNothing("fleet", fleet, fleet, changes), rolesOfNothing("--change", changes, fleet, changes)...)
+	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknown, orphans))
 	if p.Strict && len(unknown) > 0 {
 		return errStrict
 	}

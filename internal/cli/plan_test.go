@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +55,18 @@ status:
   conditions: [{type: NodesObserved, status: Unknown, reason: NotObserved}]
   pools: [{name: a, nodeCount: 0, nodeSelector: {a: b}}]
   reservations: [{uid: gone, namespace: team, name: other}]
+`
+	scaledService = `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceService
+metadata: {name: scaled, namespace: team}
+spec:
+  placement: {clusterSelector: {}}
+  roles:
+  - {name: router, componentType: router}
+  - {name: decode, componentType: decoder, scaling: {maxReplicas: 4}}
+  - {name: prefill, componentType: prefiller, scaling: {maxReplicas: 4}}
+status: {clusters: [{name: east, state: Placed}]}
 `
 )
 
@@ -416,6 +429,87 @@ status: {clusters: [{name: west, state: Placed}]}
      CLUSTER  CHANGE                                          FREE BEFORE  FREE AFTER
   ~  east     stopPolicy Drain, spec changed, labels changed  -            -
 `},
+		},
+		"ScaledRoles": {
+			reason: "What an InferenceRole asks for decides how much room a service needs. The plan shows with how many replicas it counts each role with scaling.",
+			fn: func(_ time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				fields := req.GetObserved().GetComposite().GetResource().GetFields()
+				if fields["kind"].GetStringValue() != "InferenceService" {
+					return map[string]any{}
+				}
+				status := stays(time.Time{}, req)
+				decode := map[string]any{"desiredReplicas": 2, "scaling": map[string]any{"requestedReplicas": 2}}
+				if strings.Contains(fmt.Sprint(fields["spec"].AsInterface()), "maxReplicas:3") {
+					decode = map[string]any{"desiredReplicas": 3, "scaling": map[string]any{"requestedReplicas": 6, "reason": "Maximum"}}
+				}
+				status["components"] = map[string]any{"decode": decode, "prefill": map[string]any{"desiredReplicas": 3, "scaling": map[string]any{"requestedReplicas": 3}}, "router": map[string]any{"desiredReplicas": 1}}
+				return status
+			},
+			files: map[string]string{
+				"fleet.yaml":  planned + scaledService,
+				"change.yaml": strings.Replace(scaledService, "decoder, scaling: {maxReplicas: 4}", "decoder, scaling: {maxReplicas: 3}", 1),
+			},
+			plan: Plan{Change: []string{"change.yaml"}, All: true},
+			want: want{
+				out: `Plan: 1 service cannot be placed completely, 1 stays as it is.
+
+     SERVICE      BEFORE  AFTER  SCALED ROLES                            WHY
+     team/chat    east    east   -
+  !  team/scaled  east    east   2 to 3 decode (6 asked for); 3 prefill  scales role decode from 2 to 3 replicas
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+			},
+		},
+		"RolesOfNothing": {
+			reason: "An InferenceRole without its service or role changes nothing, as a misspelt one would not either.",
+			fn:     stays,
+			files: map[string]string{
+				"fleet.yaml": planned + scaledService +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: gone-decode, namespace: team}, spec: {serviceName: gone, roleName: decode, replicas: 2}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: scaled-prefill, namespace: team}, spec: {serviceName: scaled, roleName: prefill, replicas: 2}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: any, namespace: team}}\n",
+				"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: scaled-router, namespace: team}, spec: {serviceName: scaled, roleName: router, replicas: 2}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: scaled-decod, namespace: team}, spec: {serviceName: scaled, roleName: decod, replicas: 2}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: decode, namespace: team}, spec: {serviceName: scaled, roleName: decode, replicas: 2}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: scaled-decode}, spec: {serviceName: scaled, roleName: decode, replicas: 2}}\n",
+			},
+			plan: Plan{Change: []string{"change.yaml"}},
+			want: want{
+				out: `Plan: 2 services stay as they are.
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				err: "warning: fleet: InferenceRole team/gone-decode counts for nothing: InferenceService team/gone is not in the files\n" +
+					"warning: fleet: InferenceRole team/any counts for nothing: no role with scaling of the services in the files has its name, which is that of the service, a hyphen and that of the role\n" +
+					"warning: --change: InferenceRole team/scaled-router counts for nothing: InferenceService team/scaled has no role router with scaling\n" +
+					"warning: --change: InferenceRole team/scaled-decod counts for nothing: InferenceService team/scaled has no role decod with scaling\n" +
+					"warning: --change: InferenceRole team/decode counts for nothing: the one of role decode of InferenceService team/scaled is named scaled-decode\n" +
+					"warning: --change: InferenceRole default/scaled-decode counts for nothing: InferenceService default/scaled is not in the files\n",
+			},
+		},
+		"NumbersOfRoles": {
+			reason: "A number that cannot be read would count as one that nobody has set.",
+			fn:     stays,
+			files: map[string]string{
+				"roles.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-decode, namespace: team}, spec: {serviceName: chat, roleName: decode, replicas: three}}\n" +
+					"---\n{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-prefill, namespace: team}, spec: {serviceName: chat, roleName: prefill, replicas: 9999}}\n",
+			},
+			plan: Plan{Fleet: []string{"fleet.yaml", "roles.yaml"}, Drain: []string{"east"}},
+			want: want{
+				err: "error: cannot use InferenceRole team/chat-decode in \"roles.yaml\": spec.replicas: Invalid value: \"three\": must be a whole number\n" +
+					"cannot use InferenceRole team/chat-prefill in \"roles.yaml\": spec.replicas: Invalid value: 9999: must be from 0 to 2000\n",
+				code: 1,
+			},
+		},
+		"NumberOfChangedRole": {
+			reason: "So would one of a change.",
+			fn:     stays,
+			files:  map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-decode, namespace: team}, spec: {serviceName: chat, roleName: decode, replicas: 1.5}}\n"},
+			plan:   Plan{Change: []string{"change.yaml"}},
+			want:   want{err: "error: cannot use InferenceRole team/chat-decode in \"change.yaml\": spec.replicas: Invalid value: 1.5: must be a whole number\n", code: 1},
 		},
 		"OtherReplicas": {
 			reason: "Only the numbers of replicas are taken over, so a plan may have others in a cluster than run there.",

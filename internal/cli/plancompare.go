@@ -79,6 +79,8 @@ type serviceChange struct {
 	Change string      `json:"change"`
 	Before []placement `json:"before,omitempty"`
 	After  []placement `json:"after,omitempty"`
+	// Scaled are the roles with scaling. Those of a service that is refused are left out.
+	Scaled []scaledRole `json:"scaled,omitempty"`
 	// Why has the reasons of clusters that the service leaves, or is not placed in, and what becomes of its pods. Of a deleted
 	// service, it has the clusters that nothing can be deleted from.
 	Why []string `json:"why,omitempty"`
@@ -139,6 +141,9 @@ func compareService(id identity, before, after picture) *serviceChange {
 	pods := changedPods(is, before.pods[id], after.pods[id])
 	if same {
 		pods = append(scaledReplicas(was, is), pods...)
+	}
+	if after.refused[id] == "" {
+		s.Scaled = scaledRolesOf(was, is)
 	}
 	switch {
 	case !exists:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -51,15 +52,18 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 var signs = map[string]string{changeStays: " ", changeMoves: "~", changeChanges: "~", changeNew: "+", changeDeleted: "-", changeRefused: "!", changeNotPlaced: "!"}
 
 func (c comparison) writeServices(b *strings.Builder, all bool) {
-	first := true
-	for _, s := range c.Services {
-		if s.Change == changeStays && !all {
-			continue
-		}
-		if first {
-			fmt.Fprintln(b, "\n  \tSERVICE\tBEFORE\tAFTER\tWHY")
-			first = false
-		}
+	shown := slices.DeleteFunc(slices.Clone(c.Services), func(s serviceChange) bool { return s.Change == changeStays && !all })
+	if len(shown) == 0 {
+		return
+	}
+	// The column is for fleets that scale. Others are easier to read without it.
+	scaling := slices.ContainsFunc(shown, func(s serviceChange) bool { return len(s.Scaled) > 0 })
+	title, next := "", ""
+	if scaling {
+		title, next = "SCALED ROLES\t", "\t"
+	}
+	fmt.Fprintf(b, "\n  \tSERVICE\tBEFORE\tAFTER\t%sWHY\n", title)
+	for _, s := range shown {
 		name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 		before, after := places(s.Before), places(s.After)
 		if after == "" && s.Change != changeDeleted && s.Change != changeRefused {
@@ -68,8 +72,12 @@ func (c comparison) writeServices(b *strings.Builder, all bool) {
 		if before == "" && s.Change != changeNew && s.Change != changeNotPlaced && s.Change != changeRefused {
 			before = "nowhere"
 		}
-		reason := strings.Join(s.Why, "\n  \t\t\t\t")
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", signs[s.Change], name, cmp.Or(before, "-"), cmp.Or(after, "-"), reason)
+		roles := ""
+		if scaling {
+			roles = cmp.Or(scaledText(s.Scaled), "-") + next
+		}
+		reason := strings.Join(s.Why, "\n  \t\t\t\t"+next)
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s%s\n", signs[s.Change], name, cmp.Or(before, "-"), cmp.Or(after, "-"), roles, reason)
 	}
 }
 

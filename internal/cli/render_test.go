@@ -120,7 +120,7 @@ metadata: {name: old, namespace: default, annotations: {crossplane.io/compositio
 `
 	observedRole = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceRole
-metadata: {name: chat-a, annotations: {crossplane.io/composition-resource-name: inferencerole.a}}
+metadata: {name: chat-a, annotations: {crossplane.io/composition-resource-name: inferencerole/a}}
 spec: {serviceName: chat, roleName: a, replicas: 3}
 `
 )
@@ -384,7 +384,7 @@ func TestRender(t *testing.T) {
 				files: map[string]string{
 					"xr.yaml":    xrDoc,
 					"o/one.yaml": strings.Replace(observedRole, "replicas: 3", "replcas: 3", 1),
-					"o/two.yaml": observedDoc + "---\n" + strings.NewReplacer("chat-a", "chat-b", ".a", ".b", "v1alpha1", "v1").Replace(observedRole),
+					"o/two.yaml": observedDoc + "---\n" + strings.NewReplacer("chat-a", "chat-b", "/a", "/b", "v1alpha1", "v1").Replace(observedRole),
 				},
 				render: Render{XR: "xr.yaml", Observed: []string{"o"}, Strict: true},
 			},
@@ -409,7 +409,7 @@ func TestRender(t *testing.T) {
 			args: args{
 				fn: echo,
 				files: map[string]string{"xr.yaml": xrDoc, "o.yaml": strings.Replace(observedRole, "replicas: 3", "replicas: -1, current: {replicas: 2.5}", 1) +
-					"---\n" + strings.NewReplacer("chat-a", "chat-b", ".a", ".b", "replicas: 3", "replicas: 2001").Replace(observedRole)},
+					"---\n" + strings.NewReplacer("chat-a", "chat-b", "/a", "/b", "replicas: 3", "replicas: 2001").Replace(observedRole)},
 				render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}},
 			},
 			want: want{

@@ -17,11 +17,13 @@ type Profiles struct {
 
 // Run writes the ConfigMaps in YAML.
 func (p *Profiles) Run(streams Streams) error {
-	f := &files{stdin: streams.In, err: forPeople{streams.Err}}
+	streams.Err = forPeople{streams.Err}
+	f := &files{stdin: streams.In, err: streams.Err}
 	all, err := f.required(p.Fleet)
 	if err != nil {
 		return err
 	}
+	streams.warn(unknownFields("fleet", all))
 	told, err := profilesOf(all, p.Namespace)
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func profilesOf(all []object, namespace string) ([]object, error) {
 	}
 	var told []object
 	for _, c := range all {
-		if !ofCluster(c) {
+		if !ofCluster(c) || !readable(c) {
 			continue
 		}
 		of, err := profile.Offline(namespace, c.Object)

@@ -96,32 +96,45 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 
 // fleet reads the objects of a fleet. Each may be there once.
 func (f *files) fleet(from string, paths []string) ([]object, error) {
-	all, err := f.required(paths)
+	read, err := f.all(paths)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[identity]bool{}
-	for i := range all {
-		if kind := all[i].GetKind(); kind == inputv1alpha1.KindInput || kind == inputv1alpha1.KindClusterInput {
-			return nil, fmt.Errorf("cannot use the %s of %s: pass it with --input", kind, from)
+	all := make([]object, 0, len(read))
+	seen := map[identity]string{}
+	for _, o := range read {
+		if err := ofFleet(from, o); err != nil {
+			return nil, err
 		}
-		if all[i].GetName() == "" {
-			return nil, fmt.Errorf("cannot use a %s of %s: it has no metadata.name", all[i].GetKind(), from)
+		id := identityOf(o.object)
+		switch first, there := seen[id]; {
+		case there && first == o.file:
+			return nil, fmt.Errorf("cannot use %s: %s %s is there twice in %q", from, id.kind, id.nice(), first)
+		case there:
+			return nil, fmt.Errorf("cannot use %s: %s %s is there twice, in %q and in %q", from, id.kind, id.nice(), first, o.file)
 		}
-		namespaced := []string{v1alpha1.KindInferenceService, v1alpha1.KindInferenceRole, v1alpha1.KindModelCache}
-		if slices.Contains(namespaced, all[i].GetKind()) && all[i].GetAPIVersion() == v1alpha1.APIVersion && all[i].GetNamespace() == "" {
-			all[i].SetNamespace(metav1.NamespaceDefault)
-		}
-		if all[i].GetAPIVersion() == v1alpha1.APIVersion && isClaim(all[i]) {
-			return nil, fmt.Errorf("cannot use %s: %s %s/%s is a claim. Use its composite resource, of kind %s", from, all[i].GetKind(), all[i].GetNamespace(), all[i].GetName(), "X"+all[i].GetKind())
-		}
-		id := identityOf(all[i])
-		if seen[id] {
-			return nil, fmt.Errorf("cannot use %s: %s %s is there twice", from, id.kind, id.nice())
-		}
-		seen[id] = true
+		seen[id] = o.file
+		all = append(all, o.object)
 	}
 	return all, nil
+}
+
+// ofFleet refuses an object that is not for a fleet. One without a namespace gets the default.
+func ofFleet(from string, o fileObject) error {
+	if kind := o.GetKind(); kind == inputv1alpha1.KindInput || kind == inputv1alpha1.KindClusterInput {
+		return fmt.Errorf("cannot use the %s in %q of %s: pass it with --input", kind, o.file, from)
+	}
+	if o.GetName() == "" {
+		return fmt.Errorf("cannot use an object of kind %s in %q of %s: it has no metadata.name", o.GetKind(), o.file, from)
+	}
+	namespaced := []string{v1alpha1.KindInferenceService, v1alpha1.KindInferenceRole, v1alpha1.KindModelCache}
+	if slices.Contains(namespaced, o.GetKind()) && o.GetAPIVersion() == v1alpha1.APIVersion && o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	if o.GetAPIVersion() == v1alpha1.APIVersion && isClaim(o.object) {
+		return fmt.Errorf("cannot use %s: %s %s/%s is a claim. Use its composite resource, of kind %s", from, o.GetKind(), o.GetNamespace(), o.GetName(), "X"+o.GetKind())
+	}
+	return nil
 }
 
 // isClaim tells whether an object is a claim: Crossplane notes its composite resource in it.

@@ -123,7 +123,7 @@ func TestPlan(t *testing.T) {
 			fn:     stays,
 			files:  map[string]string{"change.yaml": planned + "---\n" + planned},
 			plan:   Plan{Change: []string{"change.yaml"}},
-			want:   want{err: "error: cannot use --change: InferenceCluster east is there twice\n", code: 1},
+			want:   want{err: "error: cannot use --change: InferenceCluster east is there twice in \"change.yaml\"\n", code: 1},
 		},
 		"Claim": {
 			reason: "What a claim composes belongs to its composite resource, which other capacity requests name.",
@@ -333,7 +333,28 @@ func TestPlan(t *testing.T) {
 			fn:     stays,
 			files:  map[string]string{"change.yaml": "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input}"},
 			plan:   Plan{Change: []string{"change.yaml"}},
-			want:   want{err: "error: cannot use the Input of --change: pass it with --input\n", code: 1},
+			want:   want{err: "error: cannot use the Input in \"change.yaml\" of --change: pass it with --input\n", code: 1},
+		},
+		"InputInDirectory": {
+			reason: "Of a directory, the error names the file to take out.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/settings.yaml": "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: ClusterInput}"},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want:   want{err: "error: cannot use the ClusterInput in \"fleet/settings.yaml\" of fleet: pass it with --input\n", code: 1},
+		},
+		"TwiceInDirectory": {
+			reason: "So does one about an object that two files have.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/b.yaml": east},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want:   want{err: "error: cannot use fleet: InferenceCluster east is there twice, in \"fleet/a.yaml\" and in \"fleet/b.yaml\"\n", code: 1},
+		},
+		"NamelessInDirectory": {
+			reason: "Nor would anybody find an object without a name.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/b.yaml": strings.Replace(east, "name: east", "labels: {}", 1)},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want:   want{err: "error: cannot use an object of kind InferenceCluster in \"fleet/b.yaml\" of fleet: it has no metadata.name\n", code: 1},
 		},
 		"ChangeRefused": {
 			reason: "A change that the function refuses is no plan.",

@@ -123,16 +123,16 @@ func (f *files) planInputs(path string, given map[string]inputFile) error {
 	}
 	for _, o := range objects {
 		if o.GetAPIVersion() != inputv1alpha1.APIVersion || (o.GetKind() != inputv1alpha1.KindInput && o.GetKind() != inputv1alpha1.KindClusterInput) {
-			return fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s", path, o.GetKind(), o.GetAPIVersion(), inputv1alpha1.KindInput, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion)
+			return fmt.Errorf("cannot read %q: it is of kind %s in %s, not %s or %s in %s", o.file, o.GetKind(), o.GetAPIVersion(), inputv1alpha1.KindInput, inputv1alpha1.KindClusterInput, inputv1alpha1.APIVersion)
 		}
 		for _, kind := range simulatedKinds {
 			if !isInput(o.object, xrOf(kind)) {
 				continue
 			}
 			if first, exists := given[kind]; exists {
-				return fmt.Errorf("cannot use --input: %q has a second %s, and %q has the first. Pass one %s", path, o.GetKind(), first.path, o.GetKind())
+				return fmt.Errorf("cannot use --input: %q has a second %s, and %q has the first. Pass one %s", o.file, o.GetKind(), first.path, o.GetKind())
 			}
-			given[kind] = inputFile{o.object, path}
+			given[kind] = inputFile{o.object, o.file}
 		}
 	}
 	return nil

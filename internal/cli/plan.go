@@ -67,20 +67,13 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	unknown := unknownFields("--change", changes)
 	orphans := append(rolesOfNothing("fleet", fleet, fleet, changes), rolesOfNothing("--change", changes, fleet, changes)...)
 	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknown, orphans))
+	c, err := p.simulate(ctx, s, fleet, changes, streams)
 	if p.Strict && len(unknown) > 0 {
-		return errStrict
+		err = errors.Join(err, errStrict) // Whoever mends the files sees what else is wrong with them.
 	}
-	warnings, err := load(ctx, s, fleet)
 	if err != nil {
 		return err
 	}
-	before := s.picture()
-	more, err := p.change(ctx, s, changes, warnings)
-	if err != nil {
-		return err
-	}
-	streams.warn(append(warnings, more...))
-	c := compare(before, s.picture())
 	b := &bytes.Buffer{}
 	if err := c.write(b, p.Format, p.All); err != nil {
 		return err
@@ -92,6 +85,22 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 		return c.exit()
 	}
 	return nil
+}
+
+// simulate compares the fleet before and after the change. It warns of what cannot be taken over or done, even if it fails.
+func (p *Plan) simulate(ctx context.Context, s *simulation, fleet, changes []object, streams Streams) (comparison, error) {
+	warnings, err := load(ctx, s, fleet)
+	streams.warn(warnings)
+	if err != nil {
+		return comparison{}, err
+	}
+	before := s.picture()
+	more, err := p.change(ctx, s, changes, warnings)
+	streams.warn(more)
+	if err != nil {
+		return comparison{}, err
+	}
+	return compare(before, s.picture()), nil
 }
 
 // fleet reads the objects of a fleet. Each may be there once.

@@ -70,6 +70,15 @@ status: {clusters: [{name: east, state: Placed}]}
 `
 )
 
+// services returns services of a fleet with some names.
+func services(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("---\napiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: " + name + ", namespace: team}\nspec:\n  placement: {clusterSelector: {}}\n")
+	}
+	return b.String()
+}
+
 // stays places every service in the cluster east.
 func stays(time.Time, *fnv1.RunFunctionRequest) map[string]any {
 	return map[string]any{"clusters": []any{map[string]any{"name": "east", "state": "Placed"}}}
@@ -226,6 +235,7 @@ func TestPlan(t *testing.T) {
 			plan:   Plan{Change: []string{"new.yaml"}, Strict: true},
 			want: want{
 				err: "warning: --change: InferenceService team/new: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: InferenceService team/new has no placement, so the plan does not show what its change does: render shows that\n" +
 					"error: --strict refuses the files because of the unknown fields above\n",
 				code: 1,
 			},
@@ -252,6 +262,58 @@ func TestPlan(t *testing.T) {
 `,
 				code: 1,
 				err:  "warning: InferenceService team/chat is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong; spec.b: wrong\n",
+			},
+		},
+		"RefusedAlike": {
+			reason: "A mistake in the Input refuses each service. It is told once, with some of their names.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				fields := req.GetObserved().GetComposite().GetResource().GetFields()
+				switch name := fields["metadata"].GetStructValue().GetFields()["name"].GetStringValue(); {
+				case fields["kind"].GetStringValue() != "InferenceService":
+					return stays(now, req)
+				case name == "other":
+					return map[string]any{"refused": "spec.a: wrong"}
+				}
+				return map[string]any{"refused": "input.a: wrong; input.b: wrong"}
+			},
+			files: map[string]string{"in.yaml": inputDoc, "fleet.yaml": planned + services("other", "s1", "s2", "s3")},
+			plan:  Plan{Input: []string{"in.yaml"}, Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 5 services are refused.
+
+     SERVICE     BEFORE  AFTER  WHY
+  !  team/chat   east    east   refused: input.a: wrong
+                                input.b: wrong
+  !  team/other  -       -      refused: spec.a: wrong
+  !  team/s1     -       -      refused as team/chat is
+  !  team/s2     -       -      refused as team/chat is
+  !  team/s3     -       -      refused as team/chat is
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`,
+				err: "warning: InferenceServices team/chat, team/s1, team/s2, and 1 more are refused with this Input, so they neither move nor take capacity here: input.a: wrong; input.b: wrong\n" +
+					"warning: InferenceService team/other is refused with this Input, so it neither moves nor takes capacity here: spec.a: wrong\n",
+			},
+		},
+		"ClustersRefusedAlike": {
+			reason: "The same goes for clusters.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue() == "InferenceCluster" {
+					return map[string]any{"refused": "input.a: wrong"}
+				}
+				return stays(now, req)
+			},
+			files: map[string]string{"more.yaml": strings.ReplaceAll(east, "east", "west")},
+			plan:  Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Drain: []string{"east"}},
+			want: want{
+				out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE                     FREE BEFORE  FREE AFTER
+  !  east     stopPolicy Drain, refused  -            -
+  !  west     refused                    -            -
+`,
+				err: "warning: InferenceClusters east, west are refused, so nothing runs or is placed in them here, whatever their status says: input.a: wrong\n",
 			},
 		},
 		"ControlCharacters": {
@@ -283,7 +345,9 @@ func TestPlan(t *testing.T) {
 			files: map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new}, spec: {roles: []}}"},
 			plan:  Plan{Change: []string{"change.yaml"}},
 			want: want{
-				err:  "error: --change: InferenceService default/new is refused: spec.a: �[2Jwrong\n",
+				err: "warning: InferenceCluster east is refused, so nothing runs or is placed there here, whatever its status says: spec.a: �[2Jwrong\n" +
+					"warning: InferenceService team/chat is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.a: �[2Jwrong\n" +
+					"error: --change: InferenceService default/new is refused: spec.a: �[2Jwrong\n",
 				code: 1,
 			},
 		},
@@ -366,7 +430,50 @@ func TestPlan(t *testing.T) {
 			},
 			files: map[string]string{"change.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new}, spec: {roles: []}}"},
 			plan:  Plan{Change: []string{"change.yaml"}},
-			want:  want{err: "error: --change: InferenceService default/new is refused: spec.a: wrong\n  spec.b: wrong\n", code: 1},
+			want: want{
+				err: "warning: team/chat runs in east by its status, and would not stay there even without the change\n" +
+					"error: --change: InferenceService default/new is refused: spec.a: wrong\n  spec.b: wrong\n",
+				code: 1,
+			},
+		},
+		"ChangesRefused": {
+			reason: "All problems of a change are told at once: unknown fields, what the fleet has already, and each refusal.",
+			fn: func(_ time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				switch req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue() {
+				case "one", "two":
+					return map[string]any{"refused": "spec.a: wrong; spec.b: wrong"}
+				case "chat", "three":
+					return map[string]any{"refused": "spec.c: wrong"}
+				}
+				return map[string]any{}
+			},
+			files: map[string]string{"change.yaml": services("one", "two", "three") + "  modl: {}\n"},
+			plan:  Plan{Change: []string{"change.yaml"}, Strict: true},
+			want: want{
+				err: "warning: --change: InferenceService team/three: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: InferenceService team/chat is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.c: wrong\n" +
+					"error: --change: InferenceServices team/one, team/two are refused: spec.a: wrong\n  spec.b: wrong\n" +
+					"--change: InferenceService team/three is refused: spec.c: wrong\n" +
+					"--strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
+		},
+		"StrictPlan": {
+			reason: "With --strict there is no plan, and all that is found is told.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue() == "chat" {
+					return map[string]any{"refused": "spec.c: wrong"}
+				}
+				return stays(now, req)
+			},
+			files: map[string]string{"change.yaml": services("one") + "  modl: {}\n"},
+			plan:  Plan{Change: []string{"change.yaml"}, Drain: []string{"east"}, Strict: true},
+			want: want{
+				err: "warning: --change: InferenceService team/one: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: InferenceService team/chat is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.c: wrong\n" +
+					"error: --strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
 		},
 		"WithoutPlacement": {
 			reason: "What the plan does not compare is said.",

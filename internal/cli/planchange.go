@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -285,15 +286,17 @@ func (s *simulation) all() []object {
 	return all
 }
 
-// refusedOf returns an error for the first XR of a change that the function refuses.
+// refusedOf returns an error for the XRs of a change that the function refuses.
 func (s *simulation) refusedOf(changes []object) error {
-	refused := s.refusals()
+	ids := make([]identity, 0, len(changes))
 	for _, o := range changes {
-		if id := identityOf(o); refused[id] != "" {
-			return fmt.Errorf("--change: %s %s is refused: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "\n  "))
-		}
+		ids = append(ids, identityOf(o))
 	}
-	return nil
+	var all []error
+	for _, a := range refusedAlike(s.refusals(), ids) {
+		all = append(all, fmt.Errorf("--change: %w", a.err()))
+	}
+	return errors.Join(all...)
 }
 
 // inUse returns why Crossplane refuses to delete an object: a usage of it.

@@ -63,6 +63,7 @@ func (c comparison) writeServices(b *strings.Builder, all bool) {
 		title, next = "SCALED ROLES\t", "\t"
 	}
 	fmt.Fprintf(b, "\n  \tSERVICE\tBEFORE\tAFTER\t%sWHY\n", title)
+	refused := map[string]string{}
 	for _, s := range shown {
 		name := strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
 		before, after := places(s.Before), places(s.After)
@@ -77,6 +78,12 @@ func (c comparison) writeServices(b *strings.Builder, all bool) {
 			roles = cmp.Or(scaledText(s.Scaled), "-") + next
 		}
 		reason := strings.Join(s.Why, "\n  \t\t\t\t"+next)
+		// A mistake in the Input refuses every service. It would be too long to read in each line.
+		if first := refused[reason]; first != "" && s.Change == changeRefused {
+			reason = "refused as " + first + " is"
+		} else if s.Change == changeRefused {
+			refused[reason] = name
+		}
 		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s%s\n", signs[s.Change], name, cmp.Or(before, "-"), cmp.Or(after, "-"), roles, reason)
 	}
 }

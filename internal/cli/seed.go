@@ -245,15 +245,16 @@ func replicaCount(list []v1alpha1.Replicas) int64 {
 func (s *simulation) differences(all []object, going map[types.UID]bool) []string {
 	var warnings []string
 	refused := s.refusals()
-	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
-		so := "is refused with this Input, so it neither moves nor takes capacity here"
-		switch {
-		case id.kind == v1alpha1.KindInferenceCluster:
-			so = "is refused, so nothing runs or is placed there here, whatever its status says"
-		case s.inputs[id.kind] == nil || s.made[id.kind]:
-			so = "is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here"
+	for _, a := range refusedAlike(refused, slices.SortedFunc(maps.Keys(refused), identity.compare)) {
+		with := "with this Input"
+		if s.inputs[a.kind] == nil || s.made[a.kind] {
+			with = "without an Input (pass yours with --input)"
 		}
-		warnings = append(warnings, fmt.Sprintf("%s %s %s: %s", id.kind, id.nice(), so, strings.Join(problems(refused[id]), "; ")))
+		so := a.number(" is refused "+with+", so it neither moves nor takes capacity here", " are refused "+with+", so they neither move nor take capacity here")
+		if a.kind == v1alpha1.KindInferenceCluster {
+			so = a.number(" is refused, so nothing runs or is placed there here, whatever its status says", " are refused, so nothing runs or is placed in them here, whatever their status says")
+		}
+		warnings = append(warnings, a.subject()+so+": "+strings.Join(problems(a.why), "; "))
 	}
 	uids := maps.Clone(going)
 	for id := range s.xrs {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -270,17 +271,6 @@ func (s *simulation) forget(xr identity, key string) (bool, error) {
 	return true, nil
 }
 
-// refusals are why the function refuses XRs, by their identities.
-func (s *simulation) refusals() map[identity]string {
-	all := map[identity]string{}
-	for id, p := range s.xrs {
-		if p.refused != "" {
-			all[id] = p.refused
-		}
-	}
-	return all
-}
-
 // simulate places the services among the required objects in the InferenceClusters among
 // them, as a control plane would in which every cluster is reachable. Afterwards g has all
 // objects as they are then.
@@ -306,11 +296,15 @@ func simulate(ctx context.Context, fn Runner, g *given) error {
 		return err
 	}
 	refused := s.refusals()
-	for _, id := range slices.SortedFunc(maps.Keys(refused), identity.compare) {
-		if id != xr && ofCache(xrOf(id.kind)) {
-			continue // A service that names it says so.
-		}
-		return fmt.Errorf("%s %s is refused: %s", id.kind, id.nice(), strings.Join(problems(refused[id]), "\n  "))
+	ids := slices.SortedFunc(maps.Keys(refused), identity.compare)
+	// Of a cache, a service that names it says so.
+	ids = slices.DeleteFunc(ids, func(id identity) bool { return id != xr && ofCache(xrOf(id.kind)) })
+	var all []error
+	for _, a := range refusedAlike(refused, ids) {
+		all = append(all, a.err())
+	}
+	if len(all) > 0 {
+		return errors.Join(all...)
 	}
 	g.store, g.observed = s.store, s.store.observed(xr)
 	g.xr, _ = s.store.get(xr)

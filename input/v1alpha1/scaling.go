@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A ScalingProvider measures the targets of roles.
@@ -87,6 +88,9 @@ const (
 // serverAddress is the pattern of the schema.
 var serverAddress = regexp.MustCompile(`^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)?$`)
 
+// harmlessAddress matches what has no place for a password: a scheme if there is one, a host, a port that is a number, and a path.
+var harmlessAddress = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)?([A-Za-z0-9.-]+|\[[A-Fa-f0-9:.]+\])(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?$`)
+
 func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
 	errs := check.OneOf(at.Child("provider"), s.Provider, ScalingProviderKEDA, ScalingProviderHPA)
 	errs = append(errs, check.OneOf(at.Child("source"), s.Source, ScalingSourcePrometheus, ScalingSourceEndpointPicker)...)
@@ -96,8 +100,11 @@ func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
 	if a, to := s.Prometheus.ServerAddress, at.Child("prometheus", "serverAddress"); a != "" {
 		errs = append(errs, check.Length(to, a, maxEndpoint)...)
 		if !serverAddress.MatchString(a) {
-			// Tenants read the error, and the address may have a password.
-			errs = append(errs, field.Invalid(to, "(hidden)", "must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"))
+			shown := "(hidden)" // Tenants read the error, and the address may have a password.
+			if harmlessAddress.MatchString(a) {
+				shown = text.Value(a)
+			}
+			errs = append(errs, field.Invalid(to, shown, "must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"))
 		}
 	}
 	if n := s.PollingSeconds; n != nil {

@@ -44,6 +44,36 @@ func TestValidateScaling(t *testing.T) {
 	}
 }
 
+// TestHiddenAddress shows that an error repeats the address of Prometheus, unless it may have a password.
+func TestHiddenAddress(t *testing.T) {
+	const right = ": must be http:// or https://, a host, a port and a path if there is one, such as http://prometheus.monitoring:9090"
+	cases := map[string]struct {
+		reason, address, want string
+	}{
+		"NoScheme":       {"Nothing in it is secret.", "prometheus:9090", `"prometheus:9090"`},
+		"NoSchemeOrPort": {"Nor is a host.", "prometheus.monitoring/select/0", `"prometheus.monitoring/select/0"`},
+		"OtherScheme":    {"Nor is a scheme.", "grpc://prometheus:9090", `"grpc://prometheus:9090"`},
+		"Long":           {"The value does not hide the problem.", "prometheus/" + strings.Repeat("a", 600), `"prometheus/` + strings.Repeat("a", 69) + `..."`},
+		"Userinfo":       {"A password stands before an @.", "http://admin:secret@prometheus:9090", `"(hidden)"`},
+		"UserinfoOnly":   {"A user may be a token.", "admin:secret@prometheus", `"(hidden)"`},
+		"EncodedAt":      {"Somebody may encode the @.", "http://admin:secret%40prometheus:9090", `"(hidden)"`},
+		"NoPort":         {"What stands before a colon may be a user.", "admin:secret", `"(hidden)"`},
+		"Query":          {"A query may have a token.", "prometheus:9090?token=secret", `"(hidden)"`},
+		"Fragment":       {"So may a fragment.", "prometheus:9090#secret", `"(hidden)"`},
+		"Unreadable":     {"Of what is no address, nobody knows.", "prometheus 9090 admin secret", `"(hidden)"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := ScalingSettings{Prometheus: PrometheusSettings{ServerAddress: tc.address}}
+			errs := validateScaling(field.NewPath("input", "scaling"), &s)
+			want := "input.scaling.prometheus.serverAddress: Invalid value: " + tc.want + right
+			if diff := cmp.Diff(want, errs[len(errs)-1].Error()); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestDefaultScaling(t *testing.T) {
 	in := &Input{}
 	Default(in)

@@ -29,22 +29,43 @@ type role struct {
 // there are any roles.
 func (p *placedObjects) writeRoles(b *strings.Builder, spec *v1alpha1.InferenceServiceSpec) bool {
 	roles := p.roles()
+	if p.cluster != "" || spec.Placement == nil {
+		roles = withIdle(roles, spec)
+	}
 	if len(roles) == 0 {
 		return false
 	}
 	fmt.Fprintln(b, "  ROLE\tTYPE\tREPLICAS\tNODES\tPODS\tGPUS/POD\tGPUS\tLAUNCHER\tPORT\tSCHEDULER\tIMAGE")
 	pods, gpus := int64(0), int64(0)
 	for _, r := range roles {
-		replicas := strconv.FormatInt(r.replicas, 10)
+		replicas, nodes := strconv.FormatInt(r.replicas, 10), strconv.FormatInt(r.nodes, 10)
 		if all := specReplicas(spec, r.name); all > r.replicas {
 			replicas = fmt.Sprintf("%d of %d", r.replicas, all)
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n",
-			r.name, r.component, replicas, r.nodes, r.pods, strings.Join(r.gpusPerPod, "+"), r.gpus, r.launcher, r.port, r.scheduler, strings.Join(r.images, "+"))
+		if r.replicas == 0 {
+			nodes = "-"
+		}
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n",
+			r.name, r.component, replicas, nodes, r.pods, strings.Join(r.gpusPerPod, "+"), r.gpus, r.launcher, r.port, r.scheduler, strings.Join(r.images, "+"))
 		pods, gpus = pods+r.pods, gpus+r.gpus
 	}
 	fmt.Fprintf(b, "  total\t\t\t\t%d\t\t%d\t\t\t\t\n", pods, gpus)
 	return true
+}
+
+// withIdle adds the roles of the spec that have no replicas, in the order of their names. Only their pods would tell the rest of them.
+func withIdle(roles []*role, spec *v1alpha1.InferenceServiceSpec) []*role {
+	for i := range spec.Roles {
+		of := &spec.Roles[i]
+		if of.ComponentType == v1alpha1.ComponentTypeRouter || slices.ContainsFunc(roles, func(r *role) bool { return r.name == of.Name }) {
+			continue
+		}
+		roles = append(roles, &role{
+			name: of.Name, component: string(of.ComponentType), launcher: "-", port: "-", scheduler: "-", gpusPerPod: []string{"-"}, images: []string{"-"},
+		})
+	}
+	slices.SortStableFunc(roles, func(a, b *role) int { return strings.Compare(a.name, b.name) })
+	return roles
 }
 
 // specReplicas is how many replicas of a role the spec has. A role with scaling has them from elsewhere.

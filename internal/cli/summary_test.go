@@ -6,11 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
 // TestSections writes the sections of a summary for objects beside the XR.
+//
+//nolint:dupword // A role has the name of its type.
 func TestSections(t *testing.T) {
 	of := func(kind string) object {
 		return object{Object: map[string]any{"kind": kind, "metadata": map[string]any{"name": "a", "namespace": "team"}}}
@@ -19,6 +23,8 @@ func TestSections(t *testing.T) {
 	engine.Object["spec"] = map[string]any{"leaderWorkerTemplate": map[string]any{"workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{
 		map[string]any{"name": "side", "image": "s"}, map[string]any{"name": "vllm", "image": "i"},
 	}}}}}
+	named := *engine.DeepCopy()
+	named.SetLabels(map[string]string{naming.LabelRoleName: "prefill"})
 	gaudi := *engine.DeepCopy()
 	containers, _, _ := unstructured.NestedSlice(gaudi.Object, "spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers")
 	containers[1].(map[string]any)["resources"] = map[string]any{"limits": map[string]any{"habana.ai/gaudi": "8", "nvidia.com/hostdev": "4"}}
@@ -55,9 +61,46 @@ In this cluster, namespace team: 1 object
   Gang  none
 `,
 		},
+		"NoReplicas": {
+			reason: "A role without replicas is there, too. It has no pods to describe.",
+			spec: v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{
+				{Name: "router", ComponentType: v1alpha1.ComponentTypeRouter},
+				{Name: "prefill", ComponentType: v1alpha1.ComponentTypePrefiller, Replicas: ptr.To[int32](2)},
+				{Name: "decode", ComponentType: v1alpha1.ComponentTypeDecoder, Replicas: ptr.To[int32](0)},
+				{Name: "scaled", ComponentType: v1alpha1.ComponentTypeWorker, Scaling: &v1alpha1.RoleScaling{}},
+			}},
+			composed: []object{of("Service"), named},
+			want: `
+In this cluster, namespace team: 2 objects
+  ROLE     TYPE     REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER  IMAGE
+  decode   decoder  0         -      0     -         0     -         -     -          -
+  prefill           1 of 2    1      1     0         0     -         8000  default    i
+  scaled   worker   0         -      0     -         0     -         -     -          -
+  total                              1               0
+
+  Gang  none
+
+Scaling
+  ROLE    MIN  MAX  ASKED  AUTOSCALER
+  scaled  1    1    -      -
+`,
+		},
+		"NothingRuns": {
+			reason:   "Of a service that is stopped, nothing else would say so.",
+			spec:     v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](0)}}},
+			composed: []object{of("Service")},
+			want: `
+In this cluster, namespace team: 1 object
+  ROLE    TYPE    REPLICAS  NODES  PODS  GPUS/POD  GPUS  LAUNCHER  PORT  SCHEDULER  IMAGE
+  worker  worker  0         -      0     -         0     -         -     -          -
+  total                            0               0
+
+  Gang  none
+`,
+		},
 		"ControlPlane": {
 			reason:   "With a placement, the roles are in other clusters.",
-			spec:     v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{}},
+			spec:     v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{}, Roles: []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker}}},
 			composed: []object{of("ConfigMap")},
 			want: `
 On the control plane, namespace team: 1 object

@@ -212,6 +212,28 @@ func TestReadmeServices(t *testing.T) {
 	}
 }
 
+// TestFirstScaling shows that the service with which docs/scaling.md begins can be applied as it is: it is an example, in whatever
+// namespace the reader works in.
+func TestFirstScaling(t *testing.T) {
+	t.Chdir("..")
+	all := blocks(read(t, "docs/scaling.md"), "yaml")
+	if len(all) == 0 {
+		t.Fatal("docs/scaling.md shows no YAML")
+	}
+	want := parse(t, read(t, "example/scaling/xr.yaml"))
+	delete(want["metadata"].(map[string]any), "namespace")
+	if diff := cmp.Diff(want, parse(t, all[0])); diff != "" {
+		t.Errorf("example/scaling/xr.yaml (-), docs/scaling.md (+):\n%s", diff)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "xr.yaml"), []byte(all[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, exit := function.Start(t).Render(t, dir, "yaml"); exit != 0 || errs != "" {
+		t.Errorf("exit code %d\n%s\nof the service in docs/scaling.md", exit, errs)
+	}
+}
+
 // TestFirstProfiles shows that the Input of the first service has profiles as the packages bring them.
 func TestFirstProfiles(t *testing.T) {
 	t.Chdir("..")

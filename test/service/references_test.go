@@ -77,6 +77,29 @@ func TestLostReferences(t *testing.T) {
 	}
 }
 
+// TestLostReferencesAfterFailure does the same with a group that was made anew after a failure. Its pods are those of a restart, and
+// another template would make them anew again.
+func TestLostReferencesAfterFailure(t *testing.T) {
+	w := newWorld(t, groups(2, "v1", ""))
+	w.pods = true
+	w.rollOut(groups(2, "v1", ""))
+	w.crash(firstPrefill)
+	w.steps(20)
+	if diff := cmp.Diff(map[string]int{firstPrefill: 1, firstDecode: 1}, w.restarts); diff != "" {
+		t.Fatalf("restarts: -want, +got:\n%s", diff)
+	}
+	before := maps.Clone(w.req.GetObserved().GetResources())
+	found := map[string][]string{}
+	loseReferences(t, w.req, found)
+	rsp, _ := fixture.Reconcile(t, w.fn, w.req, found)
+	for _, k := range []string{firstPrefill, firstDecode, secondPrefill, secondDecode} {
+		template := func(o *structpb.Struct) any { return kube.Lookup(o, "spec", "leaderWorkerTemplate").AsInterface() }
+		if diff := cmp.Diff(template(before[k].GetResource()), template(rsp.GetDesired().GetResources()[k].GetResource())); diff != "" {
+			t.Errorf("the template of %s: -before, +after:\n%s", k, diff)
+		}
+	}
+}
+
 // TestLostReferencesOfScale does the same with a role that somebody has scaled. Its number stays.
 func TestLostReferencesOfScale(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(pdRoles, "maxReplicas: 8", "maxReplicas: 8, "+byQueue)+"scaling: {ratio: {prefill: 1, decode: 2, tolerancePercent: 90}}\n")

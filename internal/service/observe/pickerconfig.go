@@ -16,20 +16,20 @@ var (
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
 func (r *ObservedState) PickerConfig(k key.Key) string {
-	found, _ := remote.Unwrap(r.req.Observed(k))
+	found, _ := remote.Unwrap(r.composed(k))
 	return configHash.Text(found)
 }
 
 // picksApart tells whether the endpoint picker of a cluster picks prefill and decode apart, by the ConfigMap that was read last.
 func (r *ObservedState) picksApart(c *plan.ClusterPlan) bool {
-	found, _ := remote.Unwrap(r.req.Observed(c.ConfigKey()))
+	found, _ := remote.Unwrap(r.composed(c.ConfigKey()))
 	return apartNoted.Text(found) != ""
 }
 
 // PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and all former
 // ones are being deleted.
 func (r *ObservedState) PickerRuns(k key.Key, hash string) bool {
-	found, read := remote.Unwrap(r.req.Observed(k))
+	found, read := remote.Unwrap(r.composed(k))
 	if !read.Readable() || read.Outdated || configHash.Text(found) != hash {
 		return false
 	}

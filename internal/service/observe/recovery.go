@@ -24,7 +24,7 @@ var (
 // Recovery returns what a replica beside the XR has noted of failures in its group, by the key of its
 // LeaderWorkerSet.
 func (r *ObservedState) Recovery(k key.Key) plan.Recovery {
-	o := r.req.Observed(k)
+	o := r.composed(k)
 	number := func(p incoming.Path) int64 {
 		n, err := strconv.ParseInt(p.Text(o), 10, 64)
 		if err != nil || n < 0 {
@@ -41,7 +41,7 @@ func (r *ObservedState) Recovery(k key.Key) plan.Recovery {
 
 // LastFailure returns what a replica has noted of its last crash, by the key of its LeaderWorkerSet.
 func (r *ObservedState) LastFailure(k key.Key) plan.Failure {
-	return plan.ParseFailure(lastFailure.Text(r.req.Observed(k)))
+	return plan.ParseFailure(lastFailure.Text(r.composed(k)))
 }
 
 // Crashes returns a function that knows why pods of each replica have crashed, where they are read.

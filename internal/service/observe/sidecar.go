@@ -15,7 +15,7 @@ var subjects = remote.NewDesiredPath("subjects")
 // SidecarAccounts returns the service accounts that a RoleBinding names, each once, in its order.
 func (r *ObservedState) SidecarAccounts(k key.Key) []string {
 	var all []string
-	for _, s := range subjects.In(r.req.Observed(k)).GetListValue().GetValues() {
+	for _, s := range subjects.In(r.composed(k)).GetListValue().GetValues() {
 		subject := s.GetStructValue().GetFields()
 		name := subject["name"].GetStringValue()
 		if subject["kind"].GetStringValue() == rbacv1.ServiceAccountKind && name != "" && !slices.Contains(all, name) {

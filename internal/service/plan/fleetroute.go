@@ -344,10 +344,26 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 }
 
 // ready is the number of replicas that run in a cluster, were last seen ready and answer requests. Those
-// that restart are counted by themselves. Prefill replicas do not count.
+// that restart are counted by themselves. Prefill replicas do not count, but where decode answers no request
+// without prefill, it counts only as far as there is some.
 func (p *Plan) ready(a *scheduling.Assignment) (n, restarting int32) {
+	decode, decodeRestarting := p.readyOf(a, v1alpha1.ComponentTypeDecoder)
+	if p.most(v1alpha1.ComponentTypePrefiller) >= 0 && needEachOther(p.Roles) {
+		switch prefill, prefillRestarting := p.readyOf(a, v1alpha1.ComponentTypePrefiller); {
+		case prefill == 0 && prefillRestarting == 0:
+			decode, decodeRestarting = 0, 0
+		case prefill == 0:
+			decode, decodeRestarting = 0, decode+decodeRestarting
+		}
+	}
+	n, restarting = p.readyOf(a, v1alpha1.ComponentTypeWorker)
+	return n + decode, restarting + decodeRestarting
+}
+
+// readyOf counts the replicas of a type as ready does.
+func (p *Plan) readyOf(a *scheduling.Assignment, t v1alpha1.ComponentType) (n, restarting int32) {
 	for _, r := range p.Roles {
-		if r.Type == v1alpha1.ComponentTypePrefiller {
+		if r.Type != t {
 			continue
 		}
 		for id, ready := range a.Existing.WasReady {

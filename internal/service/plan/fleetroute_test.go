@@ -13,6 +13,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
@@ -201,6 +202,39 @@ func TestBackendsOfFleet(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, backendsOf(p)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestReadyPairs proves how many replicas of a cluster answer requests. Decode of SGLang needs prefill for that.
+func TestReadyPairs(t *testing.T) {
+	cases := map[string]struct {
+		reason            string
+		engine            launch.Engine
+		exist             []key.ReplicaID
+		restart           []key.ReplicaID
+		ready, restarting int32
+	}{
+		"Both":            {reason: "Decode counts.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, ready: 2},
+		"NoPrefill":       {reason: "Decode refuses all requests.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"d/0", "d/1"}},
+		"PrefillRestarts": {reason: "Prefill stops soon.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, restart: []key.ReplicaID{"p/0", "d/1"}, restarting: 2},
+		"PrefillOnly":     {reason: "Prefill answers nobody.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"p/0"}},
+		"VLLM":            {reason: "Decode answers alone.", engine: launch.EngineVLLM, exist: []key.ReplicaID{"d/0", "d/1"}, ready: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Roles: []*Role{
+				{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, engine: tc.engine},
+				{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 2, engine: tc.engine},
+			}}
+			a := &scheduling.Assignment{Decision: scheduling.Decision{Run: map[key.ReplicaID]bool{"p/0": true, "d/0": true, "d/1": true}}, Existing: schedulingtest.Existing(tc.exist...)}
+			a.Existing.Restarting = map[key.ReplicaID]bool{}
+			for _, id := range tc.restart {
+				a.Existing.Restarting[id] = true
+			}
+			if ready, restarting := p.ready(a); ready != tc.ready || restarting != tc.restarting {
+				t.Errorf("%s %d are ready and %d restart, want %d and %d", tc.reason, ready, restarting, tc.ready, tc.restarting)
 			}
 		})
 	}

@@ -254,6 +254,53 @@ func TestAdaptersElsewhere(t *testing.T) {
 	l.want("Nobody knows which replicas mount it.", "TRUE NoCache", replica, replica, claim)
 }
 
+// TestClaimGrown proves that a claim which was grown in another cluster keeps its size, and that the spec may say so then.
+// Kubernetes makes no claim smaller, so its Object would never be ready again.
+func TestClaimGrown(t *testing.T) {
+	const placement = "\n  placement: {clusters: [{name: east, providerConfigRef: {name: east}}]}"
+	adapters, again := withAdapters(), strings.Replace(withAdapters(), "size: 20Gi", "size: 50Gi", 1)
+	cases := map[string]struct{ reason, xr, synced, there, then, want string }{
+		"Grown":     {reason: "Its cluster has told it.", xr: adapters, synced: "True", there: "50Gi", then: adapters, want: "50Gi"},
+		"Refused":   {reason: "Its cluster has refused to make it smaller.", xr: adapters, synced: "False", there: "50Gi", then: adapters, want: "50Gi"},
+		"Said":      {reason: "The spec says what the claim has.", xr: adapters, synced: "True", there: "50Gi", then: again, want: "50Gi"},
+		"Weights":   {reason: "So it is with weights.", xr: revision("one"), synced: "True", there: "50Gi", then: revision("one"), want: "50Gi"},
+		"OtherUnit": {reason: "It is the same size.", xr: adapters, synced: "True", there: "20480Mi", then: adapters, want: "20Gi"},
+		"Stale":     {reason: "What was read before the claim was grown does not count.", xr: adapters, synced: "True", there: "10Gi", then: adapters, want: "20Gi"},
+		"NoSize":    {reason: "What cannot be read changes nothing.", xr: adapters, synced: "True", there: "much", then: adapters, want: "20Gi"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, tc.xr+placement)
+			l.req.Input = fixture.YAML(t, loaderInput+`allowedProviderConfigs: [{name: east}]}`)
+			l.req.RequiredResources = map[string]*fnv1.Resources{"provider-configs": {}}
+			l.call()
+			l.answer(tc.synced)
+			key, o := l.claim()
+			size := []string{"spec", "resources", "requests", "storage"}
+			grown := kube.With(o, structpb.NewStringValue(tc.there), append([]string{"status", "atProvider", "manifest"}, size...)...)
+			l.req.Observed.Resources[key] = &fnv1.Resource{Resource: grown}
+			l.spec(tc.then + placement)
+			l.call()
+			_, o = l.claim()
+			if got := kube.Lookup(o, append([]string{"spec", "forProvider", "manifest"}, size...)...).GetStringValue(); got != tc.want {
+				t.Errorf("%s\nwant %s\ngot  %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// claim is the only claim that exists, with its key.
+func (l *loading) claim() (key string, claim *structpb.Struct) {
+	l.Helper()
+	for key, r := range l.req.GetObserved().GetResources() {
+		if kindOf(r.GetResource()) == "PersistentVolumeClaim" {
+			return key, r.GetResource()
+		}
+	}
+	l.Fatal("there is no claim")
+	return "", nil
+}
+
 // TestAdaptersModel proves that engines which serve adapters keep their model: an adapter names it, and some engines
 // would know none of them during the rollout. Without engines, which the message advises, it changes.
 func TestAdaptersModel(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
@@ -138,13 +139,29 @@ func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 	if len(c.Spec.AccessModes) > 0 {
 		v.AccessMode = c.Spec.AccessModes[0]
 	}
-	if found, state := remote.Unwrap(observed); state.Readable() {
+	found, state := remote.Unwrap(observed)
+	there := claimView.In(found)
+	// Whoever has grown the claim in its cluster is not undone: Kubernetes makes no claim smaller, and its Object would never be
+	// ready again. So what was read last counts even while the cluster does not answer.
+	v.Size = larger(v.Size, there.Spec.Resources.Requests[string(corev1.ResourceStorage)])
+	if state.Readable() {
 		v.UID, v.Created = uid.Text(found), created(found)
-		there := claimView.In(found)
 		v.Bound = there.Status.Phase == corev1.ClaimBound
 		v.Deleting = v.Deleting || found.DeletionTimestamp() != ""
 	}
 	return v
+}
+
+// larger returns the size that a claim has in its cluster if it is more than the one that was asked for.
+func larger(asked, there string) string {
+	a, err := kube.ParseQuantity(asked)
+	if err != nil {
+		return asked
+	}
+	if t, err := kube.ParseQuantity(there); err == nil && t.Cmp(a) > 0 {
+		return there
+	}
+	return asked
 }
 
 func (r *ObservedState) job(k key.Key) plan.JobView {

@@ -127,6 +127,33 @@ func TestEvaluatePlaced(t *testing.T) {
 	}
 }
 
+func TestEvaluateSecrets(t *testing.T) {
+	east, west := scheduling.Target{Cluster: "east", Namespace: namespace}, scheduling.Target{Cluster: "west", Namespace: "llm"}
+	const copied = "True NotChecked: Secrets are not copied to other clusters. Pods need hf-token, registry in "
+	cases := map[string]struct {
+		reason  string
+		secrets []string
+		targets []scheduling.Target
+		want    string
+	}{
+		"None":      {reason: "Pods need none.", targets: []scheduling.Target{east}, want: "True NoneElsewhere"},
+		"Clusters":  {reason: "Each cluster has its namespace.", secrets: []string{"hf-token", "registry"}, targets: []scheduling.Target{east, west}, want: copied + "namespace " + namespace + " of cluster east, namespace llm of cluster west"},
+		"NoCluster": {reason: "No cluster accepts the service yet, and the Secrets may be there before one does.", secrets: []string{"hf-token", "registry"}, want: copied + "namespace " + namespace + " of each cluster where they run"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, tc.targets...)
+			s.plan.Secrets = tc.secrets
+			if len(tc.targets) == 0 {
+				s.plan.Clusters[0].NotStarted, s.plan.Clusters[0].Unschedulable = true, true
+			}
+			if diff := cmp.Diff(tc.want, conditionLine(s.evaluate(), SecretsInPlace)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestEvaluateKinds(t *testing.T) {
 	s := newScene(t)
 	if got, want := conditionLine(s.evaluate(), KindsAvailable), "True NotChecked: the Composition's input does not set missingKinds to Skip"; got != want {

@@ -140,6 +140,10 @@ func (e *evaluator) secretsInPlace() composite.Condition {
 			where = append(where, "namespace "+t.Namespace+" of cluster "+t.Cluster)
 		}
 	}
+	if len(where) == 0 {
+		// No cluster of the fleet has taken any of it yet. In all of them, the namespace has the name of its own.
+		where = []string{"namespace " + e.plan.Service.Namespace + " of each cluster where they run"}
+	}
 	return composite.Condition{
 		Type: SecretsInPlace, Status: composite.True, Reason: ReasonNotChecked,
 		Message: text.Cut("Secrets are not copied to other clusters. Pods need "+strings.Join(e.plan.Secrets, ", ")+" in "+strings.Join(where, ", "), text.MaxMessage),

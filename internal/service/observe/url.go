@@ -58,7 +58,7 @@ type listener struct {
 // url is where clients that reach a cluster find the service there, or empty.
 func (e *evaluator) url(c *plan.ClusterPlan) string {
 	if c.Endpoint != nil && !c.Endpoint.Kept {
-		return urlOf("http", c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
+		return urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
 	}
 	at := e.entrypoints[c.Target.Cluster]
 	if at.route == nil {
@@ -71,11 +71,8 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 	if host == "" && l.Name != "" {
 		host = at.address()
 	}
-	scheme := "http"
-	if l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443 {
-		scheme = "https"
-	}
-	return urlOf(scheme, host, l.Port)
+	tls := l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443
+	return urlOf(schemeOf(tls), host, l.Port)
 }
 
 // listener returns the listener of the service's Gateway to which the route is attached, and
@@ -129,6 +126,13 @@ func firstHost(names []string) string {
 		}
 	}
 	return ""
+}
+
+func schemeOf(tls bool) string {
+	if tls {
+		return "https"
+	}
+	return "http"
 }
 
 func urlOf(scheme, host string, port int32) string {

@@ -50,3 +50,25 @@ func TestURL(t *testing.T) {
 		})
 	}
 }
+
+// TestURLOfService proves that clients of a Service talk to its engines as these listen.
+func TestURLOfService(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		of     plan.Endpoint
+		want   string
+	}{
+		"Plain":   {"Engines serve HTTP by default.", plan.Endpoint{Port: 8000}, "http://qwen." + namespace + ".svc:8000"},
+		"TLS":     {"An engine with a certificate answers no plain HTTP.", plan.Endpoint{Port: 8000, TLS: true}, "https://qwen." + namespace + ".svc:8000"},
+		"TLSPort": {"The port of HTTPS is left out.", plan.Endpoint{Port: 443, TLS: true}, "https://qwen." + namespace + ".svc"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.plan.Clusters[0].Endpoint = &tc.of
+			if got := s.evaluate().Status.URL; got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -280,7 +280,7 @@ func (p *Plan) endpointOfWorkers() *Endpoint {
 		switch {
 		case r.Type != v1alpha1.ComponentTypeWorker:
 		case first == nil:
-			first, e.Port = r, r.Port
+			first, e.Port, e.TLS = r, r.Port, r.TLS
 		case r.Port != e.Port:
 			e.Selector[naming.LabelRoleName] = first.Name
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -44,6 +45,34 @@ func TestKeepSelectors(t *testing.T) {
 			states := map[string]rollout.State{"a": tc.first, "b": tc.state}
 			p.keepSelectors(&Running{Replica: func(k key.Key) rollout.State { return states[k.Name] }, ServiceRole: func(key.Key) string { return tc.alone }})
 			if diff := cmp.Diff(tc.want, p.Clusters[0].Endpoint.Selector[naming.LabelRoleName]); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestEndpointTLS proves that the Service of a service without a router is known to serve TLS as its engines do.
+func TestEndpointTLS(t *testing.T) {
+	role := func(name, port, more string) string {
+		return "{name: " + name + ", componentType: worker, replicas: 1, template: {spec: {containers: [{name: vllm, image: vllm/vllm-openai:v0.19.0, args: [m, --port, '" + port + "'" + more + "]}]}}}"
+	}
+	const tls = ", --ssl-certfile, /tls/tls.crt, --ssl-keyfile, /tls/tls.key"
+	cases := map[string]struct {
+		reason, roles string
+		want          Endpoint
+	}{
+		"Plain":     {"It has no certificate.", role("a", "8000", ""), Endpoint{Port: 8000}},
+		"TLS":       {"It has one.", role("a", "8000", tls), Endpoint{Port: 8000, TLS: true}},
+		"All":       {"All have one.", role("a", "8000", tls) + ", " + role("b", "8000", tls), Endpoint{Port: 8000, TLS: true}},
+		"OtherPort": {"The Service selects the first role alone.", role("a", "8000", tls) + ", " + role("b", "8001", ""), Endpoint{Port: 8000, TLS: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, "{roles: ["+tc.roles+"]}", "{}")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&tc.want, p.Clusters[0].Endpoint, cmpopts.IgnoreFields(Endpoint{}, "Selector")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

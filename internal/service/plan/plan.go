@@ -167,6 +167,8 @@ type ClusterPlan struct {
 type Endpoint struct {
 	// Port of the Service and of the pods.
 	Port int32
+	// TLS tells that the pods serve TLS on it. Those of the first role count.
+	TLS bool
 	// Selector of the pods, without the labels that select the service and its leaders.
 	Selector map[string]string
 	// Kept tells that the service has a router by now. The Service is there for clients that know it.

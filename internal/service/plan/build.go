@@ -40,6 +40,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	errs = append(errs, p.planAutoscalers(spec, in, policy)...)
 	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), spec.Model)...)
 	p.warnWithoutRouter()
+	p.warnOfPorts()
 	p.Warnings = append(p.Warnings, warnOfPlacement(spec.Placement)...)
 	p.warnOfDisagreement()
 	p.planBootstrap()

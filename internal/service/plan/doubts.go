@@ -37,6 +37,27 @@ func (p *Plan) warnWithoutRouter() {
 	}
 }
 
+// warnOfPorts warns of workers on several ports without a router. Their Service then leaves all requests to the first role.
+func (p *Plan) warnOfPorts() {
+	if p.Router != nil {
+		return
+	}
+	var first *Role
+	for _, r := range p.Roles {
+		switch {
+		case r.Type != v1alpha1.ComponentTypeWorker:
+		case first == nil:
+			first = r
+		case r.Port != first.Port:
+			p.Warnings = append(p.Warnings, Warning{
+				Path: r.Path().String(),
+				Message: fmt.Sprintf("answers on port %d, and role %s on %d, so role %s alone gets requests: have all workers answer on port %d, or make this role a service of its own",
+					r.Port, first.Name, first.Port, first.Name, first.Port),
+			})
+		}
+	}
+}
+
 // warnOfPartition warns of a partition above the index of every unit that there may be.
 func (p *Plan) warnOfPartition(groups *int32) {
 	units := int32(0)

@@ -107,6 +107,39 @@ func TestWarnWithoutRouter(t *testing.T) {
 	}
 }
 
+// TestWarnOfPorts shows that workers without a router which answer on several ports are told which of them get requests.
+func TestWarnOfPorts(t *testing.T) {
+	worker := func(name, port string) string {
+		return "{name: " + name + ", componentType: worker, template: {spec: {containers: [{name: engine, image: x, command: [vllm, serve, /m], args: [--port, '" + port + "']}]}}}"
+	}
+	warning := func(role int, port string) Warning {
+		return Warning{fmt.Sprintf("spec.roles[%d]", role), "answers on port " + port + ", and role a on 8000, so role a alone gets requests: have all workers answer on port 8000, or make this role a service of its own"}
+	}
+	cases := map[string]struct {
+		reason string
+		roles  []string
+		want   []Warning
+	}{
+		"SamePort":   {"Both get requests.", []string{worker("a", "8000"), worker("b", "8000")}, nil},
+		"OtherPort":  {"A Service sends requests to one port of its pods.", []string{worker("a", "8000"), worker("b", "9000")}, []Warning{warning(1, "9000")}},
+		"OtherPorts": {"The Service leaves all of them out.", []string{worker("a", "8000"), worker("b", "9000"), worker("c", "8000"), worker("d", "9001")}, []Warning{warning(1, "9000"), warning(3, "9001")}},
+		"Prefill":    {"Another warning tells that it gets none.", []string{strings.Replace(aPrefill, "x]", "x, --port, '9000']", 1), worker("a", "8000")}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []Warning
+			for _, w := range doubted(t, "roles: ["+strings.Join(tc.roles, ", ")+"]", "spec.roles") {
+				if strings.Contains(w.Message, "gets requests") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestWarnOfPartition(t *testing.T) {
 	warning := func(units int) []Warning {
 		return []Warning{{"spec.rollout.partition", fmt.Sprintf("keeps all %d units as they are, so that no change reaches any: must be at most %d, or use paused", units, units-1)}}

@@ -240,7 +240,7 @@ const (
 
 // RaySettings configure the Ray launcher.
 type RaySettings struct {
-	// Port of the Ray head. Defaults to 6379.
+	// Port of the Ray head. Defaults to 6379. A role with launcher Ray is refused if it serves on this port.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535

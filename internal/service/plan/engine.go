@@ -168,12 +168,9 @@ func (p *rolePlanner) launch() {
 	o := launch.Options{
 		Launcher: p.launcher(),
 		Nodes:    p.role.Nodes,
-		RayPort:  *p.input.Ray.Port,
+		RayPort:  p.role.RayPort,
 		Port:     p.role.EnginePort,
 		MovePort: p.role.Sidecar != nil,
-	}
-	if o.Launcher == v1alpha1.LauncherRay {
-		p.role.RayPort = o.RayPort
 	}
 	launched, before := o.Launcher != v1alpha1.LauncherNone, len(p.errs)
 	leader, worker := p.role.Leader.command(), p.role.Worker.command()

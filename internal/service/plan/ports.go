@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -22,6 +23,14 @@ const (
 // ports decides the ports of the engine and of the routing sidecar. In a decode pod the sidecar
 // gets the serving port, and the engine moves to a free one.
 func (p *rolePlanner) ports() {
+	if p.launcher() == v1alpha1.LauncherRay {
+		p.role.RayPort = *p.input.Ray.Port
+	}
+	p.choosePorts()
+	p.checkRayPort()
+}
+
+func (p *rolePlanner) choosePorts() {
 	leader := &p.role.Leader
 	p.role.Port = p.servingPort(leader.engine())
 	p.role.EnginePort = p.role.Port
@@ -33,8 +42,16 @@ func (p *rolePlanner) ports() {
 		p.warnOfSidecar(own)
 		return
 	}
-	p.role.EnginePort = freePort(&leader.Spec, p.role.Port)
+	p.role.EnginePort = freePort(&leader.Spec, p.role.Port, p.role.RayPort)
 	p.role.Sidecar = p.sidecar(&leader.Spec)
+}
+
+// checkRayPort refuses the port of the Ray head for what serves in the same pod.
+func (p *rolePlanner) checkRayPort() {
+	if ray := p.role.RayPort; ray != 0 && (p.role.Port == ray || p.role.EnginePort == ray) {
+		p.errs = append(p.errs, field.Invalid(p.leaderPath().Child("spec", "containers"), ray,
+			"must be another port: the Ray head takes it, by ray.port of the Composition's input"))
+	}
 }
 
 // servingPort returns the port that a container serves on.
@@ -49,7 +66,7 @@ func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 	first := int32(0)
 	for _, port := range c.Ports {
 		switch n := port.ContainerPort; {
-		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == *p.input.Ray.Port:
+		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == p.role.RayPort:
 		case port.Name == "http":
 			return n
 		case first == 0, n == flagPort:
@@ -59,9 +76,12 @@ func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 	return cmp.Or(first, flagPort)
 }
 
-// freePort returns a port that no container of the pod names.
-func freePort(spec *corev1.PodSpec, taken int32) int32 {
-	used := map[int32]bool{taken: true}
+// freePort returns a port that no container of the pod names, and that is not taken otherwise.
+func freePort(spec *corev1.PodSpec, taken ...int32) int32 {
+	used := map[int32]bool{}
+	for _, n := range taken {
+		used[n] = true
+	}
 	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
 		for _, p := range c.Ports {
 			used[p.ContainerPort] = true

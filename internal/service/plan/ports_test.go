@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// TestRayPort shows that no engine and no routing sidecar gets the port of the Ray head, and that the port counts for launcher Ray alone.
+func TestRayPort(t *testing.T) {
+	type want struct {
+		Port, EnginePort, RayPort int32
+		Errors                    []string
+	}
+	const (
+		plain  = `{spec: {containers: [{name: vllm, image: x, command: [vllm, serve, M]}]}}`
+		at9000 = `{spec: {containers: [{name: vllm, image: x, command: [vllm, serve, M, --port, "9000"], ports: [{name: http, containerPort: 9000}]}]}}`
+	)
+	const declared = `{spec: {containers: [{name: vllm, image: x, command: [vllm, serve, M, --config, /c], ports: [{name: http, containerPort: 9000}]}]}}`
+	taken := func(at, port string) []string {
+		return []string{at + ": Invalid value: " + port + ": must be another port: the Ray head takes it, by ray.port of the Composition's input"}
+	}
+	worker, decoder := v1alpha1.ComponentTypeWorker, v1alpha1.ComponentTypeDecoder
+	const containers, leaders = "spec.roles[0].template.spec.containers", "spec.roles[0].leaderTemplate.spec.containers"
+	cases := map[string]struct {
+		reason   string
+		kind     v1alpha1.ComponentType
+		nodes    int32
+		launcher v1alpha1.Launcher
+		ray      int32
+		template string
+		leader   string
+		want     want
+	}{
+		"Default":      {"Ray's own port is no engine's.", worker, 2, v1alpha1.LauncherRay, 6379, plain, "", want{8000, 8000, 6379, nil}},
+		"Moved":        {"The engine behind the routing sidecar moves past Ray's port.", decoder, 2, v1alpha1.LauncherRay, 8200, plain, "", want{8000, 8201, 8200, nil}},
+		"Engine":       {"Both would listen on it.", worker, 2, v1alpha1.LauncherRay, 8000, plain, "", want{8000, 8000, 8000, taken(containers, "8000")}},
+		"Declared":     {"The flag says that the engine listens there.", worker, 2, v1alpha1.LauncherRay, 9000, at9000, "", want{9000, 9000, 9000, taken(containers, "9000")}},
+		"Leader":       {"Only leaders start the Ray head.", worker, 2, v1alpha1.LauncherRay, 9000, plain, at9000, want{9000, 9000, 9000, taken(leaders, "9000")}},
+		"Sidecar":      {"The routing sidecar is in the pod of the Ray head.", decoder, 2, v1alpha1.LauncherRay, 8000, plain, "", want{8000, 8200, 8000, taken(containers, "8000")}},
+		"OneNode":      {"No Ray runs.", worker, 1, v1alpha1.LauncherRay, 9000, declared, "", want{9000, 9000, 0, nil}},
+		"OtherStarter": {"No Ray runs.", worker, 2, v1alpha1.LauncherVLLM, 9000, declared, "", want{9000, 9000, 0, nil}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := defaultInput()
+			in.Ray.Port = ptr.To(tc.ray)
+			role := v1alpha1.Role{Name: "r", ComponentType: tc.kind, Multinode: multinode(tc.nodes, tc.launcher), Template: document(t, tc.template), LeaderTemplate: document(t, tc.leader)}
+			r, _, errs := planRole(0, role, loads{}, in, true)
+			got := want{r.Port, r.EnginePort, r.RayPort, nil}
+			for _, e := range errs {
+				got.Errors = append(got.Errors, e.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

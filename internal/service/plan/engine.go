@@ -30,6 +30,9 @@ const labelEngineTypeLLMD = "llm-d.ai/engine-type"
 // engineTypeSGLang is the value of LabelEngineType for SGLang.
 const engineTypeSGLang = "sglang"
 
+// llmd is in the names of llm-d's images, whose engine is vLLM.
+const llmd = "llm-d"
+
 // A rolePlanner plans one role.
 type rolePlanner struct {
 	spec  v1alpha1.Role
@@ -260,7 +263,8 @@ func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 	case p.launcher() == v1alpha1.LauncherSGLang:
 		return false
 	default:
-		return strings.Contains(c.Name, "vllm") || strings.Contains(c.Image, "vllm") || strings.Contains(c.Image, "llm-d")
+		image := engineWord(c.Image)
+		return strings.Contains(c.Name, "vllm") || strings.Contains(image, "vllm") || strings.Contains(image, llmd)
 	}
 }
 

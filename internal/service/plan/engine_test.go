@@ -15,6 +15,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
 // document reads YAML as the function gets it.
@@ -446,6 +447,33 @@ func TestPlanRoleRefuses(t *testing.T) {
 				got = append(got, e.Error())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestEngineOfImage shows which engine an image is taken for, where no command and no name of a container says it.
+func TestEngineOfImage(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		image  string
+		want   launch.Engine
+	}{
+		"VLLM":      {"Its own image.", "vllm/vllm-openai:v0.11.0", launch.EngineVLLM},
+		"SGLang":    {"Its own image.", "lmsysorg/sglang:v0.5.5", launch.EngineSGLang},
+		"LLMD":      {"llm-d's images have vLLM.", "ghcr.io/llm-d/llm-d-cuda:v0.3.0", launch.EngineVLLM},
+		"Mirror":    {"A directory of a registry says nothing of the image.", "harbor.corp/vllm/sglang:v0.5.5", launch.EngineSGLang},
+		"Directory": {"It says nothing of the image either.", "harbor.corp/sglang/server:v1", launch.EngineUnknown},
+		"Host":      {"Nor does the host.", "vllm.corp:5000/server@sha256:0123", launch.EngineUnknown},
+		"Tag":       {"A tag names the engine where the repository does not.", "registry.corp/tritonserver:25.01-vllm-python-py3", launch.EngineVLLM},
+		"NameFirst": {"The repository says more than the tag.", "registry.corp/sglang:v0.5.5-vllm", launch.EngineSGLang},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{Name: "w", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, "{spec: {containers: [{name: engine, image: '"+tc.image+"'}]}}")}
+			r, _, _ := planRole(0, role, loads{}, defaultInput(), false)
+			if diff := cmp.Diff(tc.want, r.engine); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

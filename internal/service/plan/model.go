@@ -133,7 +133,7 @@ func (p *rolePlanner) engineOf(t *PodTemplate) launch.Engine {
 	switch c := t.engine(); {
 	case p.isVLLM(t):
 		return launch.EngineVLLM
-	case p.isSGLang(t), strings.Contains(c.Name, "sglang"), strings.Contains(c.Image, "sglang"):
+	case p.isSGLang(t), strings.Contains(c.Name, "sglang"), strings.Contains(engineWord(c.Image), "sglang"):
 		return launch.EngineSGLang
 	}
 	return launch.EngineUnknown

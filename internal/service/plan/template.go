@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
@@ -96,7 +97,7 @@ var hints = []func(*corev1.Container) bool{
 	},
 	func(c *corev1.Container) bool { return slices.Contains(engineNames, c.Name) },
 	func(c *corev1.Container) bool {
-		return mentionsEngine(c.Name) || mentionsEngine(c.Image)
+		return mentionsEngine(c.Name) || mentionsEngine(engineWord(c.Image))
 	},
 	func(c *corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "http" || p.ContainerPort == defaultPort })
@@ -104,9 +105,16 @@ var hints = []func(*corev1.Container) bool{
 	hasDevices,
 }
 
-func mentionsEngine(s string) bool {
-	base := path.Base(s)
-	return strings.Contains(base, "vllm") || strings.Contains(base, "sglang")
+func mentionsEngine(s string) bool { return strings.Contains(s, "vllm") || strings.Contains(s, "sglang") }
+
+// engineWord is the part of an image that may name its engine: the last element of the repository, or else the tag. The elements
+// before it belong to the registry.
+func engineWord(image string) string {
+	name, tag := imageref.Split(image)
+	if mentionsEngine(name) || strings.Contains(name, llmd) {
+		return name
+	}
+	return tag
 }
 
 // hasDevices tells whether a container requests devices, such as GPUs.

@@ -26,9 +26,7 @@ const (
 )
 
 // claimed reports whether an XR is the cluster-scoped one behind a claim.
-func claimed(xr object) bool {
-	return slices.Contains([]string{v1alpha1.KindClaimedService, v1alpha1.KindClaimedModel, v1alpha1.KindClaimedCache}, xr.GetKind())
-}
+func claimed(xr object) bool { return v1alpha1.Claimed(xr.GetKind()) }
 
 // isService reports whether an XR is an InferenceService, or the XR behind the claim of one.
 func isService(xr object) bool {

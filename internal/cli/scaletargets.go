@@ -3,6 +3,7 @@ package cli
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -81,14 +82,10 @@ func scaledRoles(spec *v1alpha1.InferenceServiceSpec) []*v1alpha1.Role {
 // serviceOf returns the name and the namespace of a service or of a cache as its users know them. For the XR behind a claim
 // they are those of the claim.
 func serviceOf(xr object) (name, namespace string) {
-	s, claim := &v1alpha1.InferenceService{}, v1alpha1.ClaimReference{}
-	if s.Kind = xr.GetKind(); claimed(xr) {
-		s.Kind = v1alpha1.KindClaimedService // Claims of all kinds are alike.
-	}
-	s.Name, s.Namespace, s.Labels = xr.GetName(), xr.GetNamespace(), xr.GetLabels()
+	claim := v1alpha1.ClaimReference{}
 	claim.Name, _, _ = unstructured.NestedString(xr.Object, "spec", "claimRef", "name")
 	claim.Namespace, _, _ = unstructured.NestedString(xr.Object, "spec", "claimRef", "namespace")
-	return v1alpha1.Identity(s, claim)
+	return v1alpha1.Identity(xr.GetKind(), &metav1.ObjectMeta{Name: xr.GetName(), Namespace: xr.GetNamespace(), Labels: xr.GetLabels()}, claim)
 }
 
 // scaleTargetOf returns the identity of the InferenceRole of a role.

@@ -3,8 +3,6 @@ package cluster
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -25,25 +23,13 @@ type parsed struct {
 	builder remote.ObjectBuilder
 }
 
-// An xr is the part of the composite resource that is read.
-type xr struct {
-	Metadata struct {
-		Name              string            `json:"name"`
-		UID               string            `json:"uid"`
-		Generation        int64             `json:"generation"`
-		CreationTimestamp string            `json:"creationTimestamp"`
-		Labels            map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec v1alpha1.InferenceClusterSpec `json:"spec"`
-}
-
 // A former is the status that an earlier call wrote.
 type former struct {
 	Status v1alpha1.InferenceClusterStatus `json:"status"`
 }
 
 var (
-	xrView     = incoming.NewCompositeView[xr]()
+	xrView     = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceClusterSpec]]()
 	formerView = incoming.NewCompositeView[former]()
 )
 
@@ -53,14 +39,11 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
 		return nil, append(errs, tooLarge...)
 	}
-	x := xr{}
-	unread := xrView.Read(req.Composite(), &x)
+	x, unread := composite.Read(xrView, req.Composite())
 	v1alpha1.DefaultCluster(&x.Spec)
 	c := &parsed{
-		InferenceCluster: v1alpha1.InferenceCluster{
-			ObjectMeta: metav1.ObjectMeta{Name: x.Metadata.Name, UID: types.UID(x.Metadata.UID), Generation: x.Metadata.Generation, Labels: x.Metadata.Labels},
-			Spec:       x.Spec,
-		},
+		InferenceCluster: v1alpha1.InferenceCluster{ObjectMeta: x.ObjectMeta(), Spec: x.Spec},
+
 		created: x.Metadata.CreationTimestamp,
 		input:   in,
 		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace, ClusterScoped: x.Spec.ProviderConfigRef.APIGroup == v1alpha1.GroupClusterScopedObjects},

@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -25,25 +23,7 @@ type parsed struct {
 	input *inputv1alpha1.ModelInput
 }
 
-// An xr is the part of the composite resource that is read.
-type xr struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name       string            `json:"name"`
-		Namespace  string            `json:"namespace"`
-		UID        string            `json:"uid"`
-		Generation int64             `json:"generation"`
-		Labels     map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
-		v1alpha1.InferenceModelSpec
-
-		ClaimRef v1alpha1.ClaimReference `json:"claimRef"`
-	} `json:"spec"`
-}
-
-var xrView = incoming.NewCompositeView[xr]()
+var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceModelSpec]]()
 
 // parse reads a request, and reports every problem that it finds.
 func parse(req incoming.Request) (*parsed, field.ErrorList) {
@@ -51,35 +31,13 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
 		return nil, append(errs, tooLarge...)
 	}
-	x := xr{}
-	unread := xrView.Read(req.Composite(), &x)
-	m := &v1alpha1.InferenceModel{
-		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       x.Metadata.Name,
-			Namespace:  x.Metadata.Namespace,
-			UID:        types.UID(x.Metadata.UID),
-			Generation: x.Metadata.Generation,
-			Labels:     x.Metadata.Labels,
-		},
-		Spec: x.Spec.InferenceModelSpec,
-	}
-	name, namespace := v1alpha1.ModelIdentity(m, x.Spec.ClaimRef)
-	v1alpha1.DefaultModel(&m.Spec, name)
+	x, unread := composite.Read(xrView, req.Composite())
+	identity := x.Identity()
+	v1alpha1.DefaultModel(&x.Spec, identity.Name)
+	m := &v1alpha1.InferenceModel{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	errs = append(errs, unread...)
-	errs = append(errs, composite.Without(v1alpha1.ValidateModel(m, x.Spec.ClaimRef), unread)...)
-	p := &parsed{
-		identity: naming.Identity{
-			Name:       name,
-			Namespace:  namespace,
-			Generation: x.Metadata.Generation,
-			UID:        x.Metadata.UID,
-			Claimed:    x.Kind == v1alpha1.KindClaimedModel,
-		},
-		spec:  m.Spec,
-		model: modelroute.Of(m.Spec.Served()),
-		input: in,
-	}
+	errs = append(errs, composite.Without(v1alpha1.ValidateModel(m, x.Claim), unread)...)
+	p := &parsed{identity: identity, spec: x.Spec, model: modelroute.Of(x.Spec.Served()), input: in}
 	return p, append(errs, p.checkPriority()...)
 }
 

@@ -12,8 +12,6 @@ package modelcache
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -57,25 +55,7 @@ func New(c *composite.Call) *Cache {
 	return &Cache{call: c}
 }
 
-// An xr is the part of the composite resource that is read.
-type xr struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name       string            `json:"name"`
-		Namespace  string            `json:"namespace"`
-		UID        string            `json:"uid"`
-		Generation int64             `json:"generation"`
-		Labels     map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
-		v1alpha1.ModelCacheSpec
-
-		ClaimRef v1alpha1.ClaimReference `json:"claimRef"`
-	} `json:"spec"`
-}
-
-var xrView = incoming.NewCompositeView[xr]()
+var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.ModelCacheSpec]]()
 
 // Parse reads the ModelCache and the Input, which is of the same kind as that of services.
 func (m *Cache) Parse() error {
@@ -87,34 +67,15 @@ func (m *Cache) Parse() error {
 	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
 		return composite.Invalid(append(m.problems, tooLarge...))
 	}
-	x := xr{}
-	unread := xrView.Read(req.Composite(), &x)
-	of := &v1alpha1.ModelCache{
-		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       x.Metadata.Name,
-			Namespace:  x.Metadata.Namespace,
-			UID:        types.UID(x.Metadata.UID),
-			Generation: x.Metadata.Generation,
-			Labels:     x.Metadata.Labels,
-		},
-		Spec: x.Spec.ModelCacheSpec,
-	}
+	x, unread := composite.Read(xrView, req.Composite())
+	of := &v1alpha1.ModelCache{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	m.problems = append(m.problems, unread...)
-	m.problems = append(m.problems, composite.Without(v1alpha1.ValidateCache(of, x.Spec.ClaimRef), unread)...)
+	m.problems = append(m.problems, composite.Without(v1alpha1.ValidateCache(of, x.Claim), unread)...)
 	if err := composite.Invalid(m.problems); err != nil {
 		return err
 	}
-	name, namespace := v1alpha1.CacheIdentity(of, x.Spec.ClaimRef)
-	m.spec = &of.Spec
-	m.identity = naming.Identity{
-		Name:       name,
-		Namespace:  namespace,
-		Generation: x.Metadata.Generation,
-		UID:        x.Metadata.UID,
-		Claimed:    x.Kind == v1alpha1.KindClaimedCache,
-		OfCache:    true,
-	}
+	m.spec, m.identity = &x.Spec, x.Identity()
+	m.identity.OfCache = true
 	return nil
 }
 

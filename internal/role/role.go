@@ -7,7 +7,7 @@ subresource and people have it. So nothing is required and nothing is polled.
 package role
 
 import (
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"slices"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -34,12 +34,7 @@ func New(c *composite.Call) *Role {
 // ConditionTypes are the types of all conditions of an InferenceRole.
 func ConditionTypes() []string { return []string{composite.Accepted, v1alpha1.ConditionScaled} }
 
-// An xr is the part of the composite resource that is read.
-type xr struct {
-	Spec v1alpha1.InferenceRoleSpec `json:"spec"`
-}
-
-var xrView = incoming.NewCompositeView[xr]()
+var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceRoleSpec]]()
 
 // Parse reads the InferenceRole. Its Composition has no input.
 func (r *Role) Parse() error {
@@ -49,11 +44,9 @@ func (r *Role) Parse() error {
 	if tooLarge := composite.Bounded(r.call.Request.Composite()); len(tooLarge) > 0 {
 		return composite.Invalid(tooLarge)
 	}
-	x := xr{}
-	unread := xrView.Read(r.call.Request.Composite(), &x)
+	x, unread := composite.Read(xrView, r.call.Request.Composite())
 	r.spec = x.Spec
-	errs := append(field.ErrorList{}, unread...)
-	return composite.Invalid(append(errs, composite.Without(v1alpha1.ValidateRole(&r.spec), unread)...))
+	return composite.Invalid(slices.Concat(unread, composite.Without(v1alpha1.ValidateRole(&r.spec), unread)))
 }
 
 // Observe does nothing: nothing is composed.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -20,31 +18,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
 
-// An xr is the part of the composite resource that is read. Its metadata is not
-// metav1.ObjectMeta, because decoding managedFields costs more than all the rest.
-type xr struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       spec     `json:"spec"`
-}
-
-type metadata struct {
-	Name       string            `json:"name"`
-	Namespace  string            `json:"namespace"`
-	UID        string            `json:"uid"`
-	Generation int64             `json:"generation"`
-	Labels     map[string]string `json:"labels"`
-}
-
-// A spec has the fields of users, and the one field of Crossplane that is read.
-type spec struct {
-	v1alpha1.InferenceServiceSpec
-
-	ClaimRef v1alpha1.ClaimReference `json:"claimRef"`
-}
-
-var xrView = incoming.NewCompositeView[xr]()
+var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceServiceSpec]]()
 
 // A parsed request has the service, its spec and the Input.
 type parsed struct {
@@ -64,51 +38,34 @@ type parsed struct {
 // returns what it could read.
 func parse(req incoming.Request) (parsed, field.ErrorList) {
 	in, errs := composite.Input(req.Input())
-	x := xr{}
 	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
-		return parsed{spec: &x.Spec.InferenceServiceSpec, input: in}, append(errs, tooLarge...)
+		return parsed{spec: &v1alpha1.InferenceServiceSpec{}, input: in}, append(errs, tooLarge...)
 	}
 	of, profile, unmerged := withProfile(req.Composite(), in)
 	if tooLarge := composite.Bounded(of); profile != nil && len(tooLarge) > 0 {
 		profile.Explain(tooLarge)
-		return parsed{spec: &x.Spec.InferenceServiceSpec, input: in}, append(errs, tooLarge...)
+		return parsed{spec: &v1alpha1.InferenceServiceSpec{}, input: in}, append(errs, tooLarge...)
 	}
-	unread := xrView.Read(of, &x)
+	x, unread := composite.Read(xrView, of)
 	var unnumbered []int
 	for i := range x.Spec.Roles {
 		if x.Spec.Roles[i].Replicas == nil {
 			unnumbered = append(unnumbered, i)
 		}
 	}
-	v1alpha1.Default(&x.Spec.InferenceServiceSpec)
-	service := &v1alpha1.InferenceService{
-		TypeMeta: metav1.TypeMeta{APIVersion: x.APIVersion, Kind: x.Kind},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       x.Metadata.Name,
-			Namespace:  x.Metadata.Namespace,
-			UID:        types.UID(x.Metadata.UID),
-			Generation: x.Metadata.Generation,
-			Labels:     x.Metadata.Labels,
-		},
-		Spec: x.Spec.InferenceServiceSpec,
-	}
+	v1alpha1.Default(&x.Spec)
+	service := &v1alpha1.InferenceService{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	errs = append(errs, unread...)
-	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Spec.ClaimRef), unread), unmerged)...)
+	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Claim), unread), unmerged)...)
 	if !composite.InputInvalid(errs) {
 		// An Input with problems does not say which profiles there are.
 		nameTemplates(errs, service.Spec.Roles, in.Profiles)
 		errs = append(errs, unmerged...)
 	}
-	name, namespace := v1alpha1.Identity(service, x.Spec.ClaimRef)
+	identity := x.Identity()
+	identity.Grouped = x.Spec.Replicas != nil
 	return parsed{
-		service: naming.Identity{
-			Name:       name,
-			Namespace:  namespace,
-			Generation: x.Metadata.Generation,
-			UID:        x.Metadata.UID,
-			Claimed:    x.Kind == v1alpha1.KindClaimedService,
-			Grouped:    x.Spec.Replicas != nil,
-		},
+		service:  identity,
 		spec:     &service.Spec,
 		input:    in,
 		document: of.Spec(),

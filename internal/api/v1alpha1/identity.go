@@ -19,16 +19,17 @@ type ClaimReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Identity returns the name of a service as its users know it, and the namespace of its
+// Claimed tells whether a kind is one of cluster-scoped XRs behind claims.
+func Claimed(kind string) bool {
+	return kind == KindClaimedService || kind == KindClaimedModel || kind == KindClaimedCache
+}
+
+// Identity returns the name of a service, a model or a cache as its users know it, and the namespace of its
 // tenant. For the XR behind a claim they are those of the claim. An XR of the namespaced
 // kind has no claim, whatever labels it carries. An API server always gives it a namespace.
 // Without one it comes from a file, and is in the namespace default, as with kubectl.
-func Identity(xr *InferenceService, claim ClaimReference) (name, namespace string) {
-	return identity(xr.Kind == KindClaimedService, &xr.ObjectMeta, claim)
-}
-
-func identity(claimed bool, meta *metav1.ObjectMeta, claim ClaimReference) (name, namespace string) {
-	if !claimed || meta.Namespace != "" {
+func Identity(kind string, meta *metav1.ObjectMeta, claim ClaimReference) (name, namespace string) {
+	if !Claimed(kind) || meta.Namespace != "" {
 		return meta.Name, cmp.Or(meta.Namespace, "default")
 	}
 	return cmp.Or(meta.Labels[LabelClaimName], claim.Name, meta.Name), cmp.Or(meta.Labels[LabelClaimNamespace], claim.Namespace)

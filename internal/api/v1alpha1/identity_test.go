@@ -57,7 +57,7 @@ func TestIdentity(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			n, ns := v1alpha1.Identity(&v1alpha1.InferenceService{TypeMeta: metav1.TypeMeta{Kind: tc.kind}, ObjectMeta: tc.meta}, tc.claim)
+			n, ns := v1alpha1.Identity(tc.kind, &tc.meta, tc.claim)
 			if diff := cmp.Diff(tc.want, [2]string{n, ns}); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}

@@ -197,9 +197,3 @@ func (s *InferenceModelSpec) Served() ServedModel {
 	}
 	return m
 }
-
-// ModelIdentity returns the name of a model as its users know it, and the namespace of its tenant, as
-// Identity does for a service.
-func ModelIdentity(xr *InferenceModel, claim ClaimReference) (name, namespace string) {
-	return identity(xr.Kind == KindClaimedModel, &xr.ObjectMeta, claim)
-}

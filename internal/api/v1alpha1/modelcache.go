@@ -218,12 +218,6 @@ func (s *ModelCacheSpec) Placement() *Placement {
 	return p
 }
 
-// CacheIdentity returns the name of a cache as its users know it, and the namespace of its tenant, as
-// Identity does for a service.
-func CacheIdentity(xr *ModelCache, claim ClaimReference) (name, namespace string) {
-	return identity(xr.Kind == KindClaimedCache, &xr.ObjectMeta, claim)
-}
-
 // URI of the weights as engines load them: a directory of a claim.
 func (s *SharedCacheStatus) URI() string { return schemeClaim + s.ClaimName + "/" + s.Directory }
 

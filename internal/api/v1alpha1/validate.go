@@ -19,7 +19,7 @@ import (
 // mistyped number or a huge XR therefore costs no more than an error.
 func Validate(xr *InferenceService, claim ClaimReference) field.ErrorList {
 	spec := field.NewPath("spec")
-	name, tenant := Identity(xr, claim)
+	name, tenant := Identity(xr.Kind, &xr.ObjectMeta, claim)
 	errs := validateIdentity(name, tenant)
 	if p := xr.Spec.ProfileName; p != "" {
 		errs = append(errs, check.Label(spec.Child("profileName"), p)...)

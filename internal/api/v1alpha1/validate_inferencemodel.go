@@ -14,7 +14,7 @@ import (
 // is defaulted.
 func ValidateModel(xr *InferenceModel, claim ClaimReference) field.ErrorList {
 	spec, meta := field.NewPath("spec"), field.NewPath("metadata")
-	name, tenant := ModelIdentity(xr, claim)
+	name, tenant := Identity(xr.Kind, &xr.ObjectMeta, claim)
 	errs := check.Label(meta.Child("name"), name)
 	if tenant == "" {
 		errs = append(errs, field.Required(meta.Child("namespace"), "must be set: a model is in the namespace of its service, or its claim is"))

@@ -15,7 +15,7 @@ import (
 // ValidateCache returns all errors that show in a ModelCache alone, as Validate does for a service.
 func ValidateCache(xr *ModelCache, claim ClaimReference) field.ErrorList {
 	spec, s := field.NewPath("spec"), &xr.Spec
-	name, tenant := CacheIdentity(xr, claim)
+	name, tenant := Identity(xr.Kind, &xr.ObjectMeta, claim)
 	errs := validateIdentity(name, tenant)
 	// The fields of the source and of the claim have the same rules and the same names as in a service.
 	if !strings.HasPrefix(s.URI, schemeHub) && !strings.HasPrefix(s.URI, schemeBucket) {

@@ -44,9 +44,6 @@ func objectsOf(objects key.Objects, s reservation.ServiceID) string {
 	return string(objects) + "s/" + s.Namespace + "/" + s.Name
 }
 
-// definitionOf is the name of the requirement for the definition of a kind of Objects.
-func definitionOf(objects key.Objects) string { return "kind/" + remote.DefinitionOf(objects) }
-
 // kindsOfObjects are those of services. Namespaced services and claims have different ones.
 var kindsOfObjects = []key.Objects{key.NamespacedObjects, key.ClusterScopedObjects}
 
@@ -87,15 +84,14 @@ func mostMissing(all []*reservation.Service, now time.Time) int {
 	return most
 }
 
-// requireMissing requires the Objects of these services. A requirement for a
-// missing kind fails the whole reconcile, so a kind is required only once it is known to exist.
+// requireMissing requires the Objects of these services, of each kind that is known to exist.
 func requireMissing(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, state *observedState) {
 	if len(state.turn) == 0 {
 		return
 	}
 	for _, objects := range kindsOfObjects {
 		if !observesWith(req, c, objects) {
-			rsp.Requirements.Resources[definitionOf(objects)] = composite.Definition(remote.DefinitionOf(objects))
+			remote.KindOf(objects).Require(rsp.Requirements.Resources)
 		}
 		if exists, _ := existing(req, c, objects); !exists {
 			continue
@@ -123,8 +119,9 @@ func existing(req incoming.Request, c *parsed, objects key.Objects) (exists, kno
 	if observesWith(req, c, objects) {
 		return true, true
 	}
-	definition, answered := req.Required(definitionOf(objects))
-	exists = composite.Available(definition, remote.APIVersionOf(objects))
+	kind := remote.KindOf(objects)
+	exists, _ = kind.Available(req)
+	definition, answered := req.Required(kind.Requirement())
 	return exists, exists || answered && len(definition) == 0
 }
 

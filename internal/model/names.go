@@ -1,10 +1,7 @@
 package model
 
 import (
-	"strings"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
@@ -49,17 +46,3 @@ const (
 	// remoteRequirement is for the Objects of its pools in other clusters.
 	remoteRequirement = "pools"
 )
-
-// definition returns the name of the definition of a kind.
-func definition(kind, group string) string { return strings.ToLower(kind) + "s." + group }
-
-// definitionRequirement is the name of the requirement for a definition.
-func definitionRequirement(name string) string { return "kind/" + name }
-
-// definitionOf is the name of the definition that the object of a key needs.
-func definitionOf(k key.Key) string {
-	if k.Kind == key.InferenceObjective {
-		return definition(modelroute.KindObjective, modelroute.Group)
-	}
-	return definition(modelroute.KindRewrite, modelroute.Group)
-}

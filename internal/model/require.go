@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
@@ -81,7 +80,7 @@ func (r *requirer) pools() {
 		local, elsewhere = local || cluster == "", elsewhere || cluster != ""
 	}
 	_, there := r.state.own[""]
-	if local && (there || r.available(definition(modelroute.KindPool, inference.GroupName), inference.GroupVersion.String())) {
+	if local && (there || r.available(incoming.Kind{APIVersion: inference.GroupVersion.String(), Name: modelroute.KindPool})) {
 		r.all[localRequirement] = incoming.ByName(inference.GroupVersion.String(), modelroute.KindPool, r.identity.Namespace, r.localPool())
 	}
 	if elsewhere {
@@ -90,25 +89,23 @@ func (r *requirer) pools() {
 }
 
 // available tells whether the control plane has a kind. With missingKinds: Fail it always does.
-func (r *requirer) available(name, apiVersion string) bool {
-	return r.input.MissingKinds != inputv1alpha1.MissingKindsSkip || r.defined(name, apiVersion)
+func (r *requirer) available(kind incoming.Kind) bool {
+	return r.input.MissingKinds != inputv1alpha1.MissingKindsSkip || r.defined(kind)
 }
 
 // defined tells whether the control plane has a kind, whatever the input says.
-func (r *requirer) defined(name, apiVersion string) bool {
-	r.all[definitionRequirement(name)] = composite.Definition(name)
-	found, _ := r.req.Required(definitionRequirement(name))
-	return composite.Available(found, apiVersion)
+func (r *requirer) defined(kind incoming.Kind) bool {
+	kind.Require(r.all)
+	is, _ := kind.Available(r.req)
+	return is
 }
 
 // blocked says why an object that does not exist yet is left out: its kind is missing, or another object
 // has its name.
 func (r *requirer) blocked(o kube.Object) string {
-	if group, _, _ := strings.Cut(o.APIVersion(), "/"); o.Key.Kind == key.LoaderPods && !r.defined(definition(o.Kind(), group), o.APIVersion()) {
-		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), o.APIVersion())
-	}
-	if o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == "" && !r.available(definitionOf(o.Key), modelroute.APIVersion) {
-		return fmt.Sprintf("the cluster does not have the kind %s of %s", o.Kind(), modelroute.APIVersion)
+	kind, local := incoming.KindOf(o), o.Key != lockKey && o.Key.Kind != key.Job && o.Key.Cluster == ""
+	if o.Key.Kind == key.LoaderPods && !r.defined(kind) || local && !r.available(kind) {
+		return kind.Missing()
 	}
 	r.all[composite.Existing(o.Key)] = incoming.ByName(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
 	existing, _ := r.req.Required(composite.Existing(o.Key))

@@ -8,23 +8,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
-// DefinitionOf is the name of the definition of a kind of Objects.
-func DefinitionOf(objects key.Objects) string {
-	return "objects." + groupOf(APIVersionOf(objects))
-}
-
-// APIVersionOf is the API version of a kind of Objects.
-func APIVersionOf(objects key.Objects) string {
-	if objects == key.ClusterScopedObjects {
-		return apiVersionCluster
-	}
-	return apiVersionNamespaced
+// KindOf is the kind of such Objects.
+func KindOf(objects key.Objects) incoming.Kind {
+	return incoming.Kind{APIVersion: ObjectBuilder{ClusterScoped: objects == key.ClusterScopedObjects}.apiVersionOfObjects(), Name: kindObject}
 }
 
 // OfService selects the Objects of one kind that a service composed for any cluster. If they are
 // cluster-scoped, it also selects those of services with the same name in other namespaces.
 func OfService(objects key.Objects, namespace, name string) *fnv1.ResourceSelector {
-	s := incoming.ByLabels(APIVersionOf(objects), kindObject, "", map[string]string{naming.LabelService: name})
+	s := incoming.ByLabels(KindOf(objects).APIVersion, kindObject, "", map[string]string{naming.LabelService: name})
 	if objects == key.NamespacedObjects {
 		s.Namespace = &namespace // It is sent even if it is empty.
 	}

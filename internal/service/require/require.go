@@ -12,11 +12,8 @@ of these. It is stable with the fifth call.
 package require
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
-	"google.golang.org/protobuf/types/known/structpb"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -43,8 +40,6 @@ const (
 	// Configs is the name of the requirement for the InferenceClusters with their provider
 	// configurations.
 	Configs = "provider-configs"
-	// clusterKind is the name of the requirement for the definition of these.
-	clusterKind = kindOf + clusterDefinition
 	// Namespace is the name of the requirement for the tenant's namespace.
 	Namespace = "namespace"
 	// ModelCache is the name of the requirement for the ModelCache that the service names.
@@ -52,8 +47,6 @@ const (
 	// CacheUsers is the name of the requirement for the capacity requests of the services that name a
 	// ModelCache.
 	CacheUsers = "model-cache-users"
-	// kindOf starts the name of the requirement for the definition of a kind.
-	kindOf = "kind/"
 )
 
 // Pod is the name of the requirement for a pod that is read by its name.
@@ -86,29 +79,6 @@ func Answers(cluster string) string { return "answers/" + cluster }
 // Cluster is the name of the requirement for the InferenceCluster of a name.
 func Cluster(name string) string { return "cluster/" + name }
 
-// Definition is the name of the requirement for the definition of an object's kind.
-//
-// The schema of a kind would also tell whether the cluster has the kind, at about the same
-// size. But Crossplane (2.4) reads the list of schemas only when a definition changes, and
-// often before the API server has updated the list. A kind that was just installed could then
-// be missing for ever. After a kind was deleted, each call failed before the function was
-// called. Crossplane watches definitions, and its own role lets it read them.
-//
-// The trade-off: Crossplane caches every definition, but only the schemas that are required
-// (see docs/operations.md). And a kind of an aggregated API server has a schema, but no
-// definition. No composed kind is one of these.
-func Definition(o kube.Object) string { return kindOf + definitionName(o) }
-
-// definitionName is the name of the definition of an object's kind. It begins with the plural of the kind.
-func definitionName(o kube.Object) string {
-	group, _, _ := strings.Cut(o.APIVersion(), "/")
-	singular := strings.ToLower(o.Kind())
-	if stem, is := strings.CutSuffix(singular, "entry"); is {
-		return stem + "entries." + group
-	}
-	return singular + "s." + group
-}
-
 // clusters requires what a service reads of the fleet. It requires the profiles of all clusters: the
 // service may still run in one that is not selected. And Crossplane can select by equal labels
 // only.
@@ -135,13 +105,12 @@ func clusters(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 // configs requires the InferenceClusters, for a service that names provider configurations itself. It
 // must name none of theirs, and a cluster has its configuration before it has a profile.
 //
-// The control plane may not have the kind InferenceCluster. A requirement for a missing kind fails
-// the whole reconcile, so the definition is required first, wherever definitions are required at
-// all.
+// The control plane may not have the kind InferenceCluster, so the definition is required first,
+// wherever definitions are required at all.
 func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	if p.SkipsMissingKinds {
-		r.Resources[clusterKind] = composite.Definition(clusterDefinition)
-		if answer, answered := req.Required(clusterKind); !answered || !composite.Available(answer, v1alpha1.APIVersion) {
+		clusterKind.Require(r.Resources)
+		if available, _ := clusterKind.Available(req); !available {
 			return
 		}
 	}
@@ -161,12 +130,11 @@ func ConfiguredClusters(req incoming.Request) ([]incoming.Object, bool) {
 	if all, answered := req.Required(Configs); answered {
 		return all, true
 	}
-	definition, answered := req.Required(clusterKind)
-	return nil, answered && !composite.Available(definition, v1alpha1.APIVersion)
+	available, answered := clusterKind.Available(req)
+	return nil, answered && !available
 }
 
-// clusterDefinition is the name of the definition of InferenceClusters.
-const clusterDefinition = "inferenceclusters." + v1alpha1.Group
+var clusterKind = incoming.Kind{APIVersion: v1alpha1.APIVersion, Name: v1alpha1.KindInferenceCluster}
 
 // caches requires the ModelCache that a service names, or the requests of the services that name a ModelCache.
 func caches(r *fnv1.Requirements, p *plan.Plan) {
@@ -203,19 +171,16 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 		// Services need collections only to say why a Job fails, so they do without where the provider has
 		// only its Objects.
 		skips := p.SkipsMissingKinds || o.Key.Kind == key.LoaderPods
-		if needed := neededKind(o); skips && !builtIn(needed) && !known[definitionName(needed)] {
-			r.Resources[Definition(needed)] = composite.Definition(definitionName(needed))
-			answer, answered := req.Required(Definition(needed))
-			if !answered {
-				continue
+		if needed := neededKind(o); skips && !builtIn(needed) && !known[needed.Definition()] {
+			needed.Require(r.Resources)
+			available, answered := needed.Available(req)
+			if answered && !available {
+				deferred = append(deferred, plan.Deferred{Key: o.Key, Reason: plan.DeferredForKind, Message: needed.Missing()})
 			}
-			if !composite.Available(answer, needed.APIVersion()) {
-				deferred = append(deferred, missing(o, needed))
+			if !available {
 				continue
 			}
 		}
-		// A requirement for a missing kind fails the whole reconcile, so it is made only after
-		// the definition was found.
 		r.Resources[composite.Existing(o.Key)] = named(o, o.APIVersion(), o.Kind())
 		if o.Kind() == "LeaderWorkerSet" {
 			r.Resources[Headless(o.Key)] = named(o, "v1", "Service")
@@ -227,25 +192,13 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	return deferred
 }
 
-// neededKind returns an object of the kind without which o is of no use: its own. A routing sidecar
-// waits until it was able to list InferencePools, in a service without a router too. So its rights
-// need that kind.
-func neededKind(o kube.Object) kube.Object {
-	if o.Key.Kind != key.Role || !plan.IsOfSidecars(o.Key) || !builtIn(o) {
-		return o
+// neededKind returns the kind without which o is of no use: its own. A routing sidecar waits until it was
+// able to list InferencePools, in a service without a router too. So its rights need that kind.
+func neededKind(o kube.Object) incoming.Kind {
+	if kind := incoming.KindOf(o); o.Key.Kind != key.Role || !plan.IsOfSidecars(o.Key) || !builtIn(kind) {
+		return kind
 	}
-	return kube.Object{Key: o.Key, Resource: &structpb.Struct{Fields: map[string]*structpb.Value{
-		"apiVersion": structpb.NewStringValue(inference.GroupVersion.String()),
-		"kind":       structpb.NewStringValue(modelroute.KindPool),
-	}}}
-}
-
-func missing(o, needed kube.Object) plan.Deferred {
-	return plan.Deferred{
-		Key:     o.Key,
-		Reason:  plan.DeferredForKind,
-		Message: fmt.Sprintf("the cluster does not have the kind %s of %s", needed.Kind(), needed.APIVersion()),
-	}
+	return incoming.Kind{APIVersion: inference.GroupVersion.String(), Name: modelroute.KindPool}
 }
 
 // pods requires the pods of a service that runs in the cluster of its XR: all of them, or those that
@@ -299,15 +252,15 @@ func kinds(objects []kube.Object, req incoming.Request) map[string]bool {
 	known := map[string]bool{}
 	for _, o := range objects {
 		if req.Observed(o.Key).Exists() {
-			known[definitionName(o)] = true
+			known[incoming.KindOf(o).Definition()] = true
 		}
 	}
 	return known
 }
 
 // builtIn tells whether Kubernetes itself has the kind.
-func builtIn(o kube.Object) bool {
-	return slices.Contains([]string{"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "autoscaling/v2", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, o.APIVersion())
+func builtIn(kind incoming.Kind) bool {
+	return slices.Contains([]string{"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "autoscaling/v2", "discovery.k8s.io/v1", "networking.k8s.io/v1"}, kind.APIVersion)
 }
 
 // named selects an object by the name of o.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
 
 // LabelCluster is on everything that a cluster composes.
@@ -30,14 +31,10 @@ const tenants = "tenants"
 // ledgerName is the name of a cluster's ledger, and of its ClusterUsage.
 func ledgerName(cluster string) string { return "inferencecluster-" + cluster }
 
-// maxName is the longest name. A label takes 63 characters, and provider-kubernetes appends
-// a '-' and 7 digits to the name of a collection.
-const maxName = 55
-
 // name returns the name of a composed Object or collection. It ends with a hash of the cluster
 // and the key. Without it, two keys could get one name when they are cut, or when '-' replaces
 // '/'.
 func (c *parsed) name(k key.Key) string {
 	readable := "cluster-" + c.Name + "-" + strings.ReplaceAll(k.Name, "/", "-")
-	return naming.Shorten(readable, c.Name+"/"+k.String(), maxName)
+	return naming.Shorten(readable, c.Name+"/"+k.String(), remote.MaxCollectionName)
 }

@@ -64,12 +64,12 @@ func (p ManagementPolicy) policies() []string {
 func (p ManagementPolicy) readiness() readiness {
 	switch p {
 	case Watch:
-		return readiness{Policy: "DeriveFromCelQuery", CelQuery: neverReady}
+		return readyBy(neverReady)
 	case CreateOnly:
-		return readiness{Policy: "DeriveFromCelQuery", CelQuery: alwaysReady}
+		return readyBy(alwaysReady)
 	case Observe, CreateAndUpdate:
 	}
-	return readiness{Policy: "SuccessfulCreate"}
+	return readyBy("")
 }
 
 // Object returns an Object for a remote object. Its deletion never deletes the remote object,

@@ -15,9 +15,9 @@ func ObjectName(s naming.Identity, t scheduling.Target, group, kind, name string
 	return objectName(s, t, group, kind, name, naming.MaxLabel)
 }
 
-// maxCollectionName is the longest name of a collection. It is a label of the collection's Objects, and
+// MaxCollectionName is the longest name of a collection. It is a label of the collection's Objects, and
 // provider-kubernetes appends a '-' and 7 digits to it.
-const maxCollectionName = naming.MaxLabel - 8
+const MaxCollectionName = naming.MaxLabel - 8
 
 func objectName(s naming.Identity, t scheduling.Target, group, kind, name string, limit int) string {
 	config := []string{t.ProviderConfig.Kind, t.ProviderConfig.Name}

@@ -35,7 +35,7 @@ func LoaderPods(k key.Key, loader string, jobs []JobPods, s naming.Identity, t s
 	for _, j := range jobs {
 		seen = append(seen, j.Job, strconv.Itoa(int(j.Failed)))
 	}
-	name := objectName(s, t, "", kindPod+"s", loader, maxCollectionName)
+	name := objectName(s, t, "", kindPod+"s", loader, MaxCollectionName)
 	c := builderOf(s, t).collection(name, map[string]string{s.Label(): s.Name}, observeObjects{
 		APIVersion: "v1", Kind: kindPod, Namespace: t.Namespace,
 		Selector: selector{MatchLabels: map[string]string{naming.LabelModelLoader: loader}},

@@ -28,7 +28,7 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 func wrap(o kube.Object, s naming.Identity, t scheduling.Target) object {
 	group := groupOf(o.APIVersion())
 	w := builderOf(s, t).object(ObjectName(s, t, group, o.Kind(), o.Name()), map[string]string{s.Label(): s.Name}, o.Resource)
-	w.Spec.Readiness = readinessOf(o.Kind() + "." + group)
+	w.Spec.Readiness = readyBy(queries[o.Kind()+"."+group])
 	if o.Kind() == modelroute.KindPool {
 		w.Metadata.Labels[naming.LabelInferencePool] = s.Name
 	}
@@ -108,13 +108,13 @@ func condition(name string) string {
 		`object.status.conditions.exists(c, c.type == %q && c.status == "True")`, name)
 }
 
-// readinessOf says when Objects for a kind are ready. Those of most kinds are ready as soon as
+// readyBy says that an Object is ready by a query. Without one, as for most kinds, it is ready as soon as
 // the remote object exists.
-func readinessOf(groupKind string) readiness {
-	if q, ok := queries[groupKind]; ok {
-		return readiness{Policy: "DeriveFromCelQuery", CelQuery: q}
+func readyBy(query string) readiness {
+	if query == "" {
+		return readiness{Policy: "SuccessfulCreate"}
 	}
-	return readiness{Policy: "SuccessfulCreate"}
+	return readiness{Policy: "DeriveFromCelQuery", CelQuery: query}
 }
 
 // withoutDelete are all management policies but Delete.

@@ -105,7 +105,9 @@ var hints = []func(*corev1.Container) bool{
 	hasDevices,
 }
 
-func mentionsEngine(s string) bool { return strings.Contains(s, "vllm") || strings.Contains(s, "sglang") }
+func mentionsEngine(s string) bool {
+	return strings.Contains(s, "vllm") || strings.Contains(s, "sglang")
+}
 
 // engineWord is the part of an image that may name its engine: the last element of the repository, or else the tag. The elements
 // before it belong to the registry.

@@ -54,7 +54,7 @@ type Policy struct {
 	// +kubebuilder:validation:MaxItems=256
 	AllowedTriggers []string `json:"allowedTriggers,omitempty"`
 
-	// Limits of one service, in each cluster that it runs in. There are none by default.
+	// Limits of one copy of a service. There are none by default.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
@@ -239,7 +239,9 @@ type AllowedParentRef struct {
 	SectionName string `json:"sectionName,omitempty"`
 }
 
-// Limits of one service.
+// Limits of one copy of a service. With the placement policy Replicate, each cluster has a copy, and each copy may
+// have all that the limits allow. The parts of a service with Spread count together. To limit what a namespace
+// reserves in a cluster of the fleet, set quotas of the InferenceCluster.
 type Limits struct {
 	// Replicas is the number of replicas of all roles in all groups, with those of the
 	// router.

@@ -189,7 +189,8 @@ func checkRouter(at *field.Path, role *v1alpha1.Role) field.ErrorList {
 var pickerResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 
 // checkLimits refuses a service that is larger than the platform team allows. What a rollout may
-// run beside it counts, too.
+// run beside it counts, too. Each cluster may have a copy of that size: if copies counted together, a
+// cluster that joins the fleet could make a running service too large.
 func (p *tenantPolicy) checkLimits(of *Plan, groups *int32) field.ErrorList {
 	roles, router := of.Roles, of.Router
 	var replicas, nodes, devices int64

@@ -151,6 +151,22 @@ func TestTenantPolicy(t *testing.T) {
 				`spec.roles: Invalid value: "8 nodes": must have at most 7 nodes (limits.nodes in the Composition's input), ` +
 				`spec.roles: Invalid value: "32 devices": must have at most 31 devices (limits.devices in the Composition's input)]`,
 		},
+		"EachCopy": {
+			reason: "A placement may run the service several times, and limits hold for each time.",
+			spec:   strings.TrimSuffix(template(gpus), "}") + ", placement: {clusters: [{name: a, providerConfigRef: {name: a}}, {name: b, providerConfigRef: {name: b}}]}}",
+			input:  `{limits: {replicas: 2, nodes: 4, devices: 16}, allowedProviderConfigs: [{name: a}, {name: b}]}`,
+		},
+		"EachCopyOfFleet": {
+			reason: "So it is in the fleet, where a selector may find more clusters on any day.",
+			spec:   strings.TrimSuffix(template(gpus), "}") + ", placement: {policy: Replicate, clusters: [{name: a, inferenceClusterRef: {name: a}}, {name: b, inferenceClusterRef: {name: b}}]}}",
+			input:  `{limits: {replicas: 2, nodes: 4, devices: 16}}`,
+		},
+		"SpreadCounts": {
+			reason: "Parts of a service count together, in however many clusters they run.",
+			spec:   strings.TrimSuffix(template(gpus), "}") + ", placement: {policy: Spread, clusters: [{name: a, inferenceClusterRef: {name: a}}, {name: b, inferenceClusterRef: {name: b}}]}}",
+			input:  `{limits: {devices: 15}}`,
+			want:   `spec.roles: Invalid value: "16 devices": must have at most 15 devices (limits.devices in the Composition's input)`,
+		},
 		"RouterCounts": {
 			reason: "Endpoint pickers are pods, too.",
 			spec:   strings.Replace(template(plain), "roles: [", "roles: [{name: r, componentType: router, replicas: 3}, ", 1),

@@ -348,7 +348,7 @@ func (c *container) failure() string {
 	return c.end(c.State.Terminated)
 }
 
-// end returns how a container ended, or nothing if it has not, or was to end like that.
+// end describes a termination, or returns "" if the container runs or was meant to exit with 0.
 func (c *container) end(t *terminated) string {
 	if t == nil || t.ExitCode == 0 && !c.stays {
 		return ""

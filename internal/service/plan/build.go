@@ -210,8 +210,8 @@ func (p *Plan) keepEndpoints(running *Running) {
 	}
 }
 
-// keepSelectors has a Service go on selecting one role, as long as that serves, until all pods of the others have the newest template.
-// Those of a former one may listen on another port, for which the Service left them out.
+// keepSelectors keeps a single-role selector until all workers of the other roles serve with the newest template: their old pods may
+// listen on another port. If no pod of the role that it selects serves, the selector is not kept.
 func (p *Plan) keepSelectors(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// An engineLine is the command line of an engine, as the user wrote it.
+// An engineLine is the command line of an engine before the launcher's changes. wordPath maps its words back to the user's fields.
 type engineLine struct {
 	*engineflags.Line
 

@@ -16,7 +16,7 @@ type gpuResource struct {
 	single bool
 }
 
-// gpuResources are those besides the ones whose names end with /gpu.
+// gpuResources are the known resources. IsGPU also accepts any name that ends in /gpu.
 var gpuResources = []gpuResource{
 	{name: "nvidia.com/gpu", single: true},
 	{name: "amd.com/gpu", single: true},

@@ -22,8 +22,8 @@ type Role struct {
 	Nodes int32
 	// Scheduler of the pods. Empty means the cluster's default.
 	Scheduler string
-	// Leader and Worker are the templates as the user wrote them. If Nodes is 1, only Leader is
-	// used.
+	// Leader and Worker are the templates with what spec.model, spec.adapterCache, shutdown and tracing add, and with the
+	// changes that rendering makes. If Nodes is 1, both are made from one template, and only Leader is used.
 	Leader, Worker PodTemplate
 	// Port that clients, the InferencePool and the Service use.
 	Port int32

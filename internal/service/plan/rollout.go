@@ -277,7 +277,7 @@ func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key
 }
 
 // leaveAbsent finds the replicas without pods, which no budget counts: those that are left out for now, and those that Kueue keeps
-// from starting. One of which that is not known counts, since a budget that is too low protects nobody.
+// from starting. A replica in an unknown state still counts: a minAvailable that is too low would protect nothing.
 func (p *Plan) leaveAbsent(running *Running) {
 	deferred := map[key.Key]bool{}
 	for _, d := range append(p.DeferForGang(running.PodGroup, running.Observed), p.DeferForWeights(running.Observed)...) {
@@ -307,7 +307,7 @@ func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView, name string) 
 }
 
 // counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
-// count. Subgroups count fewer nodes than some replicas have, so these tell only of replicas of which nothing else does.
+// count. A subgroup's size is the smallest in the role, so it is used only where the replica's own size is unknown.
 // Held replicas whose pods were in no gang before are left out. Their notes tell, if somebody has deleted the PodGroup of that name.
 func (g *Group) counted(view PodGroupView, name string) []Replica {
 	unknown := view.Observed && len(view.MinTaskMember)+len(view.SubGroupSizes) == 0

@@ -113,7 +113,7 @@ func parentOf(ref inputv1alpha1.ParentRef) parent {
 	return parent{cmp.Or(ref.Group, gateway.GroupName), cmp.Or(ref.Kind, kindGateway), ref.Namespace, ref.Name, ref.SectionName}
 }
 
-// parentOfRoute tells a group that is left out from an empty one, which is the core group.
+// parentOfRoute reads a parent of a route. An absent group means the Gateway API's, and an explicit empty one means the core group.
 func parentOfRoute(ref *gateway.ParentReference) parent {
 	return parent{
 		group:     string(ptr.Deref(ref.Group, gateway.GroupName)),

@@ -72,7 +72,7 @@ func ScaleRoles(spec *v1alpha1.InferenceServiceSpec, views map[string]ScaleView)
 			s.Requested = max(1, r.Scaling.Min())
 		}
 		if v.Replicas == nil || v.Untouched {
-			// Nobody has asked for a number that the role may not have any more.
+			// Nobody set this number, so clamp it to the limits without reporting a limit.
 			s.Requested = min(max(s.Requested, r.Scaling.Min()), r.Scaling.Max())
 			s.Written, s.Version = ptr.To(s.Requested), v.Version
 		}

@@ -66,8 +66,8 @@ func (p *Plan) SidecarAccounts(c *ClusterPlan) []string {
 const maxFormerAccounts = 16
 
 // keepAccounts lets sidecars of pods with a former template read the pool until the pods of the newest one
-// serve. Without that right they serve nothing after a restart. Who was given it first keeps it: pods that
-// were held all the time have the oldest template.
+// serve. Without that right they serve nothing after a restart. Beyond the limit, the oldest accounts stay:
+// replicas held longest have the oldest template.
 func (p *Plan) keepAccounts(running *Running) {
 	newest := p.SidecarAccounts(&ClusterPlan{})
 	for i := range p.Clusters {

@@ -90,7 +90,7 @@ func (v Versions) Add(t v1alpha1.ComponentType, revision string) {
 	v[revision][t] = true
 }
 
-// some tells whether the types of a version are as asked.
+// some tells whether any version satisfies the predicate.
 func (v Versions) some(are func(version string, t types) bool) bool {
 	for version, t := range v {
 		if are(version, t) {
@@ -131,7 +131,8 @@ func answersAlone(revision string) bool {
 	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
 }
 
-// Any tells whether they answer requests by themselves. Prefill may, if no decode is there.
+// Any tells whether some version can answer whole requests: a worker, decode with prefill, or either alone where the engine
+// allows it.
 func (v Versions) Any() bool {
 	return v.some(func(version string, t types) bool {
 		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version)

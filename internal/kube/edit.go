@@ -32,6 +32,15 @@ func SetList(of *structpb.Struct, field string, list []*structpb.Value) {
 	of.Fields[field] = structpb.NewListValue(&structpb.ListValue{Values: list})
 }
 
+// SetTexts sets a list of texts in a field. It removes the field if there are none.
+func SetTexts(of *structpb.Struct, field string, texts []string) {
+	list := make([]*structpb.Value, len(texts))
+	for i, t := range texts {
+		list[i] = structpb.NewStringValue(t)
+	}
+	SetList(of, field, list)
+}
+
 // Append appends an element to the list in a field. It fails if the element cannot be encoded.
 func Append(of *structpb.Struct, field string, element any) error {
 	v, err := EncodeValue(element)

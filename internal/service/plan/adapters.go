@@ -242,11 +242,7 @@ func (p *rolePlanner) withAdapters(t *PodTemplate, at *field.Path) (*kube.Docume
 	}
 	command, err := launch.WithAdapters(t.command())
 	if err != nil {
-		part, shown := "args", t.engine().Args
-		if len(shown) == 0 {
-			part, shown = "command", t.engine().Command
-		}
-		return nil, field.Invalid(engine.Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
+		return nil, t.invalidCommand(at, err)
 	}
 	for i, m := range t.engine().VolumeMounts {
 		if mounted := path.Clean(m.MountPath); mounted == adaptersPath || strings.HasPrefix(mounted, adaptersPath+"/") {
@@ -254,8 +250,7 @@ func (p *rolePlanner) withAdapters(t *PodTemplate, at *field.Path) (*kube.Docume
 		}
 	}
 	doc, spec, container := t.editable()
-	kube.SetList(container, "command", texts(command.Command))
-	kube.SetList(container, "args", texts(command.Args))
+	setCommand(container, command)
 	volume := apply.Volume().WithName(kube.FreeName(adaptersVolume, kube.Elements(spec, "volumes"))).
 		WithPersistentVolumeClaim(apply.PersistentVolumeClaimVolumeSource().WithClaimName(p.adapters.ClaimName).WithReadOnly(true))
 	if err := kube.Append(spec, "volumes", volume); err != nil {

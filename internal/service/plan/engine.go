@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -206,11 +208,22 @@ func (p *rolePlanner) command(t *PodTemplate, path *field.Path, f func(launch.Co
 }
 
 func (p *rolePlanner) refuseCommand(t *PodTemplate, path *field.Path, err error) {
+	p.errs = append(p.errs, t.invalidCommand(path, err))
+}
+
+// invalidCommand is the error of an engine's command, in the template at a path.
+func (t *PodTemplate) invalidCommand(at *field.Path, err error) *field.Error {
 	part, shown := "args", t.engine().Args
 	if len(shown) == 0 {
 		part, shown = "command", t.engine().Command
 	}
-	p.errs = append(p.errs, field.Invalid(t.enginePath(path).Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error()))
+	return field.Invalid(t.enginePath(at).Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
+}
+
+// setCommand sets the command and the arguments of a container.
+func setCommand(container *structpb.Struct, c launch.Command) {
+	kube.SetTexts(container, "command", c.Command)
+	kube.SetTexts(container, "args", c.Args)
 }
 
 // environment decides environment variables, shared memory and labels of the pods.

@@ -97,8 +97,7 @@ func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
 func (p *rolePlanner) withShutdown(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
 	command := launch.WithShutdown(t.command(), p.endsInTime(t))
 	doc, _, container := t.editable()
-	kube.SetList(container, "command", texts(command.Command))
-	kube.SetList(container, "args", texts(command.Args))
+	setCommand(container, command)
 	return doc, nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/loader"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 const (
@@ -40,11 +39,7 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 	engine := t.enginePath(at)
 	command, err := launch.WithModel(t.command(), p.engineOf(t), load)
 	if err != nil {
-		part, shown := "args", t.engine().Args
-		if len(shown) == 0 {
-			part, shown = "command", t.engine().Command
-		}
-		return nil, field.Invalid(engine.Child(part), text.Cut(strings.Join(shown, " "), maxCommand), err.Error())
+		return nil, t.invalidCommand(at, err)
 	}
 	for i, m := range t.engine().VolumeMounts {
 		at := path.Clean(m.MountPath)
@@ -56,8 +51,7 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 		}
 	}
 	doc, spec, container := t.editable()
-	kube.SetList(container, "command", texts(command.Command))
-	kube.SetList(container, "args", texts(command.Args))
+	setCommand(container, command)
 	if err := p.addSource(spec, container, source, within); err != nil {
 		return nil, field.InternalError(engine, err)
 	}
@@ -117,14 +111,6 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 
 func isHubToken(v *structpb.Value) bool {
 	return v.GetStructValue().GetFields()["name"].GetStringValue() == loader.TokenVariable
-}
-
-func texts(words []string) []*structpb.Value {
-	all := make([]*structpb.Value, len(words))
-	for i, w := range words {
-		all[i] = structpb.NewStringValue(w)
-	}
-	return all
 }
 
 // engineOf returns the engine of a template: by its command, else by the launcher and by the names of

@@ -72,8 +72,7 @@ func (p *rolePlanner) traces(t *PodTemplate) bool {
 func (p *rolePlanner) withTracing(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
 	command := launch.WithTracing(t.command(), p.input.Monitoring.Tracing.Endpoint)
 	doc, _, container := t.editable()
-	kube.SetList(container, "command", texts(command.Command))
-	kube.SetList(container, "args", texts(command.Args))
+	setCommand(container, command)
 	return doc, nil
 }
 

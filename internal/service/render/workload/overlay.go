@@ -70,18 +70,10 @@ func run(engine *structpb.Struct, t *plan.PodTemplate) error {
 		}
 	}
 	if t.Command != nil || t.Args != nil {
-		kube.SetList(engine, "command", words(t.Command))
-		kube.SetList(engine, "args", words(t.Args))
+		kube.SetTexts(engine, "command", t.Command)
+		kube.SetTexts(engine, "args", t.Args)
 	}
 	return nil
-}
-
-func words(of []string) []*structpb.Value {
-	values := make([]*structpb.Value, len(of))
-	for i, w := range of {
-		values[i] = structpb.NewStringValue(w)
-	}
-	return values
 }
 
 // shareMemory mounts memory at /dev/shm, by which an engine's processes communicate. Without

@@ -113,10 +113,8 @@ func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alph
 		errs = append(errs, p.Router.close()...)
 	}
 	if a.AccessMode == corev1.ReadWriteOnce {
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    at.Child("accessMode").String(),
-			Message: "lets only one node mount the claim: engines, and Jobs that load adapters, stay Pending on other nodes. Use ReadWriteMany with a class that nodes can share",
-		})
+		p.warn(at.Child("accessMode"),
+			"lets only one node mount the claim: engines, and Jobs that load adapters, stay Pending on other nodes. Use ReadWriteMany with a class that nodes can share")
 	}
 	p.Adapters = a
 	return errs
@@ -289,10 +287,7 @@ func (p *rolePlanner) warnOfAdapterVariables(t *PodTemplate, at *field.Path) {
 		default:
 			continue
 		}
-		p.warnings = append(p.warnings, Warning{
-			Path:    t.enginePath(at).Child("env").Index(i).Child("value").String(),
-			Message: "with this value, vLLM finds no adapter of spec.adapterCache: " + remedy,
-		})
+		p.warn(t.enginePath(at).Child("env").Index(i).Child("value"), "with this value, vLLM finds no adapter of spec.adapterCache: %s", remedy)
 	}
 }
 

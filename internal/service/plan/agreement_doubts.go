@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,10 +128,8 @@ func (p *Plan) warnOfDisagreement() {
 			continue
 		}
 		if r.line.engine != prefill.line.engine {
-			p.Warnings = append(p.Warnings, Warning{
-				Path:    r.path.Child("template").String(),
-				Message: fmt.Sprintf("decode runs %s, which cannot use the KV cache of the role %s, which runs %s: use one engine for both", r.line.engine, prefill.Name, prefill.line.engine),
-			})
+			p.warn(r.path.Child("template"),
+				"decode runs %s, which cannot use the KV cache of the role %s, which runs %s: use one engine for both", r.line.engine, prefill.Name, prefill.line.engine)
 			continue
 		}
 		p.warnOfEngineVersions(prefill, r)
@@ -158,10 +155,8 @@ func (p *Plan) warnOfEngineVersions(prefill, decode *Role) {
 		connector.Value != "NixlConnector" || decode.Leader.mentions("enforce_handshake_compat") {
 		return
 	}
-	p.Warnings = append(p.Warnings, Warning{
-		Path:    decode.path.Child("template").String(),
-		Message: fmt.Sprintf("vLLM is v%s here and v%s in the role %s, and its NIXL connector refuses another version: use one image for both", here, there, prefill.Name),
-	})
+	p.warn(decode.path.Child("template"),
+		"vLLM is v%s here and v%s in the role %s, and its NIXL connector refuses another version: use one image for both", here, there, prefill.Name)
 }
 
 func (p *Plan) warnOfSetting(s setting, prefill, decode *Role) {
@@ -180,10 +175,7 @@ func (p *Plan) warnOfSetting(s setting, prefill, decode *Role) {
 		}
 		return strconv.Quote(text.Value(g.Value))
 	}
-	p.Warnings = append(p.Warnings, Warning{
-		Path:    at.String(),
-		Message: fmt.Sprintf("the %s is %s here and %s in the role %s, so %s: set the same in both", s.what, shown(here), shown(there), prefill.Name, s.why),
-	})
+	p.warn(at, "the %s is %s here and %s in the role %s, so %s: set the same in both", s.what, shown(here), shown(there), prefill.Name, s.why)
 }
 
 // warnOfContext warns of engines whose context is longer than the serving profile allows.
@@ -202,10 +194,8 @@ func (p *Plan) warnOfContext(profile string, in *inputv1alpha1.Input) {
 		if !given || !ok || n <= limit {
 			continue
 		}
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    r.line.at(g.Index).String(),
-			Message: fmt.Sprintf("%s %s is more than the %d tokens for which profile %s has room: set at most that, or name another profile", g.Flag, text.Value(g.Value), limit, profile),
-		})
+		p.warn(r.line.at(g.Index),
+			"%s %s is more than the %d tokens for which profile %s has room: set at most that, or name another profile", g.Flag, text.Value(g.Value), limit, profile)
 	}
 }
 

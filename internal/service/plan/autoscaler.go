@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -205,8 +204,8 @@ func (p *Plan) warnOfInterval(in *inputv1alpha1.Input, at *field.Path) {
 		return
 	}
 	if interval, _ := time.ParseDuration(m.Interval); interval > maxInterval { // Validation refuses what is none.
-		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: fmt.Sprintf(
-			"its metrics are read every %s, so the query over 5 minutes may have no result, and then nothing scales the role: at most 2m suffices", m.Interval) + setBy("monitoring.podMonitors.interval")})
+		p.warn(at, "its metrics are read every %s, so the query over 5 minutes may have no result, and then nothing scales the role: at most 2m suffices%s",
+			m.Interval, setBy("monitoring.podMonitors.interval"))
 	}
 }
 
@@ -219,7 +218,7 @@ func (p *Plan) warnOfMetrics(r *Role, in *inputv1alpha1.Input, at *field.Path) {
 	if in.Monitoring.PodMonitors == nil {
 		why = "nothing scales the role unless Prometheus has the metrics of its engines with the labels of PodMonitors, which the platform team has not turned on" + setBy("monitoring.podMonitors")
 	}
-	p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: why})
+	p.warn(at, "%s", why)
 }
 
 // Labels that each series of an engine has, by the PodMonitors. The namespace of a service differs from that

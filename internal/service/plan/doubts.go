@@ -30,10 +30,7 @@ func (p *Plan) warnWithoutRouter() {
 		}
 	}
 	if len(names) > 0 {
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    "spec.roles",
-			Message: "no requests reach " + text.Names(names, maxDoubted) + ": add a role of componentType router, unless you send requests to the pods yourself",
-		})
+		p.warn(field.NewPath("spec", "roles"), "no requests reach %s: add a role of componentType router, unless you send requests to the pods yourself", text.Names(names, maxDoubted))
 	}
 }
 
@@ -49,11 +46,9 @@ func (p *Plan) warnOfPorts() {
 		case first == nil:
 			first = r
 		case r.Port != first.Port:
-			p.Warnings = append(p.Warnings, Warning{
-				Path: r.Path().String(),
-				Message: fmt.Sprintf("answers on port %d, and role %s on %d, so role %s alone gets requests: have all workers answer on port %d, or make this role a service of its own",
-					r.Port, first.Name, first.Port, first.Name, first.Port),
-			})
+			p.warn(r.Path(),
+				"answers on port %d, and role %s on %d, so role %s alone gets requests: have all workers answer on port %d, or make this role a service of its own",
+				r.Port, first.Name, first.Port, first.Name, first.Port)
 		}
 	}
 }
@@ -72,10 +67,8 @@ func (p *Plan) warnOfPartition(groups *int32) {
 		}
 	}
 	if n := *p.Rollout.Partition; units > 0 && n >= units {
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    "spec.rollout.partition",
-			Message: fmt.Sprintf("keeps all %d units as they are, so that no change reaches any: must be at most %d, or use paused", units, units-1),
-		})
+		p.warn(field.NewPath("spec", "rollout", "partition"),
+			"keeps all %d units as they are, so that no change reaches any: must be at most %d, or use paused", units, units-1)
 	}
 }
 
@@ -86,7 +79,7 @@ func warnOfPlacement(placement *v1alpha1.Placement) []Warning {
 		return nil
 	}
 	path, all := field.NewPath("spec", "placement"), []Warning(nil)
-	unused := func(at *field.Path, message string) { all = append(all, Warning{Path: at.String(), Message: message}) }
+	unused := func(at *field.Path, message string) { all = append(all, warningAt(at, "%s", message)) }
 	if placement.Policy == v1alpha1.PlacementReplicate {
 		const stays = "has no effect with policy Replicate, with which nothing moves: leave it out, or set policy to Failover or Spread"
 		if placement.FailoverAfterSeconds != nil {
@@ -113,7 +106,7 @@ func warnOfStrategy(path *field.Path, role *v1alpha1.Role, spec *v1alpha1.Infere
 	if role.Strategy == "" || hasPairs(spec) {
 		return nil
 	}
-	return []Warning{{Path: path.Child("strategy").String(), Message: "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out"}}
+	return []Warning{warningAt(path.Child("strategy"), "has no effect beside endpointPickerConfig, which replaces what a strategy makes: leave one of them out")}
 }
 
 const twoVersions = "during a rollout a request may get prefill and decode pods of two versions, which may refuse each other: "
@@ -128,7 +121,7 @@ func (r *Router) warnOfVersions(path *field.Path, in *inputv1alpha1.Input) []War
 		why = fmt.Sprintf("the tag of the image %q does not say that it has the plugin disaggregatedset-rollout-screener. "+
 			"Use a tag from v0.10.0 on, or set endpointPicker.revisionScreening to Enabled in the Composition's input if the image has it", text.Value(r.Image))
 	}
-	return []Warning{{Path: path.Child("strategy").String(), Message: twoVersions + why}}
+	return []Warning{warningAt(path.Child("strategy"), "%s%s", twoVersions, why)}
 }
 
 // warnOfNoDrain warns of a grace period that leaves no time to drain. Gateways and endpoint pickers send requests to a pod for some
@@ -140,11 +133,9 @@ func (p *rolePlanner) warnOfNoDrain() {
 	if own == nil || drain == 0 || t.DrainSeconds > 0 || ownPreStop(t.engine()) {
 		return
 	}
-	p.warnings = append(p.warnings, Warning{
-		Path: p.leaderPath().Child("spec", "terminationGracePeriodSeconds").String(),
-		Message: fmt.Sprintf("leaves no time to drain, so requests fail whenever a pod ends: must be more than the %d seconds of lifecycle.shutdownSeconds, such as %d, or leave it out",
-			shutdown, drain+shutdown),
-	})
+	p.warn(p.leaderPath().Child("spec", "terminationGracePeriodSeconds"),
+		"leaves no time to drain, so requests fail whenever a pod ends: must be more than the %d seconds of lifecycle.shutdownSeconds, such as %d, or leave it out",
+		shutdown, drain+shutdown)
 }
 
 // warnOfLifecycle warns of times that a role sets, and that its templates overrule.
@@ -155,7 +146,7 @@ func (p *rolePlanner) warnOfLifecycle() {
 		return
 	}
 	warn := func(name, message string) {
-		p.warnings = append(p.warnings, Warning{Path: p.path.Child("lifecycle", name).String(), Message: message})
+		p.warn(p.path.Child("lifecycle", name), "%s", message)
 	}
 	if l.StartupSeconds != nil {
 		switch e := p.role.Leader.engine(); {
@@ -221,7 +212,7 @@ func (p *rolePlanner) warnOfConnectors(t *PodTemplate, path *field.Path) {
 				continue
 			}
 			warned[name[1]] = true
-			p.warnings = append(p.warnings, Warning{Path: t.wordPath(path, i).String(), Message: message})
+			p.warn(t.wordPath(path, i), "%s", message)
 		}
 	}
 }

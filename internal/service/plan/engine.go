@@ -86,7 +86,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.role.line = p.engineLine(&p.role.Leader, p.leaderPath())
 		p.metrics()
 		p.checkPodResources()
-		p.warn()
+		p.warnOfArguments()
 		p.checkServers()
 		p.names()
 		if len(p.errs) == 0 {
@@ -95,6 +95,11 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.sum()
 	}
 	return p.role, p.warnings, p.errs
+}
+
+// warn adds a warning about a field.
+func (p *rolePlanner) warn(at *field.Path, format string, args ...any) {
+	p.warnings = append(p.warnings, warningAt(at, format, args...))
 }
 
 func nodes(m *v1alpha1.Multinode) int32 {
@@ -121,10 +126,7 @@ func (p *rolePlanner) templates() bool {
 	case p.ownLeader():
 		leader = p.template(p.spec.LeaderTemplate, p.leaderPath())
 	case p.spec.LeaderTemplate != nil:
-		p.warnings = append(p.warnings, Warning{
-			Path:    p.path.Child("leaderTemplate").String(),
-			Message: "has no effect: a replica on one node uses template",
-		})
+		p.warn(p.path.Child("leaderTemplate"), "has no effect: a replica on one node uses template")
 	}
 	if leader == nil || worker == nil {
 		return false
@@ -281,24 +283,20 @@ func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 	}
 }
 
-// warn warns of arguments that are valid but probably a mistake.
-func (p *rolePlanner) warn() {
+// warnOfArguments warns of arguments that are valid but probably a mistake.
+func (p *rolePlanner) warnOfArguments() {
 	p.warnOfFlags()
 	p.warnAbout(&p.role.Worker, p.path.Child("template"))
 	if p.ownLeader() {
 		p.warnAbout(&p.role.Leader, p.leaderPath())
 	}
 	if t := &p.role.Leader; p.paired && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
-		p.warnings = append(p.warnings, Warning{
-			Path:    t.enginePath(p.leaderPath()).Child("args").String(),
-			Message: `prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`,
-		})
+		p.warn(t.enginePath(p.leaderPath()).Child("args"),
+			`prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`)
 	}
 	if port := launch.Port(p.role.Leader.command()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
-		p.warnings = append(p.warnings, Warning{
-			Path:    p.role.Leader.enginePath(p.leaderPath()).Child("ports").String(),
-			Message: fmt.Sprintf("clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port),
-		})
+		p.warn(p.role.Leader.enginePath(p.leaderPath()).Child("ports"),
+			"clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
 	}
 }
 
@@ -307,7 +305,7 @@ func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 	p.warnOfConnectors(t, path)
 	if p.launcher() == v1alpha1.LauncherNone {
 		if why := launch.WarnWithoutLauncher(c, p.role.Nodes); why != "" {
-			p.warnings = append(p.warnings, Warning{Path: t.enginePath(path).Child("args").String(), Message: why})
+			p.warn(t.enginePath(path).Child("args"), "%s", why)
 		}
 	}
 	for i, word := range launch.Words(c) {
@@ -315,7 +313,7 @@ func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 		if !mistyped {
 			continue
 		}
-		p.warnings = append(p.warnings, Warning{Path: t.wordPath(path, i).String(), Message: describe(meant)})
+		p.warn(t.wordPath(path, i), "%s", describe(meant))
 	}
 }
 

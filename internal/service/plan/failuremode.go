@@ -32,9 +32,6 @@ func (r *Router) warnOfReplicas(path *field.Path) []Warning {
 	if r.Replicas < 2 || r.FailureMode != v1alpha1.FailClose {
 		return nil
 	}
-	return []Warning{{
-		Path: path.Child("replicas").String(),
-		Message: "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused until the answers in progress have ended, for two minutes at most, and a new one is Ready: " +
-			"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone",
-	}}
+	return []Warning{warningAt(path.Child("replicas"), "all endpoint pickers end before the next ones start, and with failureMode FailClose requests are refused until the answers in progress have ended, for two minutes at most, and a new one is Ready: "+
+		"set at most 1, or set endpointPicker.failureMode to FailOpen if any pod can answer any request alone")}
 }

@@ -101,7 +101,7 @@ func (p *rolePlanner) warnOfProblems(l *engineLine) {
 		return
 	}
 	for _, problem := range l.Problems {
-		p.warnings = append(p.warnings, Warning{Path: l.at(problem.Index).String(), Message: problem.Message})
+		p.warn(l.at(problem.Index), "%s", problem.Message)
 	}
 }
 
@@ -126,10 +126,8 @@ func (p *rolePlanner) warnOfRay() {
 	if v, known := imageref.ParseVersion(tag); !known || name != "vllm-openai" || v.Compare(withoutRay) < 0 {
 		return
 	}
-	p.warnings = append(p.warnings, Warning{
-		Path:    p.path.Child("multinode", "launcher").String(),
-		Message: fmt.Sprintf("%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM),
-	})
+	p.warn(p.path.Child("multinode", "launcher"),
+		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM)
 }
 
 // warnOfNodes warns of an engine that runs on several nodes and is not told so.
@@ -142,10 +140,8 @@ func (p *rolePlanner) warnOfNodes(l *engineLine) {
 	if l.engine == launch.EngineSGLang {
 		launcher = v1alpha1.LauncherSGLang
 	}
-	p.warnings = append(p.warnings, Warning{
-		Path:    p.path.Child("multinode", "launcher").String(),
-		Message: fmt.Sprintf("each of the %d pods starts %s with the whole model, because nothing connects them: set launcher: %s, or tell the engine of the other nodes by its flags and $(LWS_LEADER_ADDRESS)", p.role.Nodes, l.engine, launcher),
-	})
+	p.warn(p.path.Child("multinode", "launcher"),
+		"each of the %d pods starts %s with the whole model, because nothing connects them: set launcher: %s, or tell the engine of the other nodes by its flags and $(LWS_LEADER_ADDRESS)", p.role.Nodes, l.engine, launcher)
 }
 
 // gpusOf returns the GPUs of an engine's container. It is 0 if they are not known.
@@ -217,10 +213,7 @@ func (p *rolePlanner) warnOfSizes(l *engineLine) {
 		s, ok = sglangSizing(l, gpus)
 	}
 	warn := func(message string, args ...any) {
-		p.warnings = append(p.warnings, Warning{
-			Path:    l.pathOf("--tensor-parallel-size", "--tp-size").String(),
-			Message: fmt.Sprintf("%s, so %s ", s.formula, l.engine) + fmt.Sprintf(message, args...),
-		})
+		p.warn(l.pathOf("--tensor-parallel-size", "--tp-size"), "%s, so %s %s", s.formula, l.engine, fmt.Sprintf(message, args...))
 	}
 	const idle = "uses %d of the %d GPUs of %s (%s): "
 	switch {

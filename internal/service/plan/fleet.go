@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -14,12 +16,12 @@ import (
 func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, snapshot *scheduling.Snapshot) {
 	p.Schedule = scheduling.Schedule(demand, snapshot)
 	p.nameClusters()
-	clusters := "spec.placement.clusters"
+	clusters := field.NewPath("spec", "placement", "clusters")
 	if p.Service.OfCache {
-		clusters = "spec.clusters"
+		clusters = field.NewPath("spec", "clusters")
 	}
 	for _, warning := range p.Schedule.Warnings {
-		p.Warnings = append(p.Warnings, Warning{Path: clusters, Message: warning})
+		p.warn(clusters, "%s", warning)
 	}
 	for i := range p.Schedule.Assignments {
 		p.decideAt(p.Schedule.Assignments[i].Due)

@@ -87,7 +87,7 @@ func (g gangPolicy) warnOfQueue(s *v1alpha1.SchedulingStrategy) []Warning {
 	if s == nil || s.QueueName == "" || g.mode != v1alpha1.GangNone {
 		return nil
 	}
-	return []Warning{{Path: "spec.schedulingStrategy.queueName", Message: "has no effect: the service has no gang"}}
+	return []Warning{warningAt(field.NewPath("spec", "schedulingStrategy", "queueName"), "has no effect: the service has no gang")}
 }
 
 func startTogether(roles []*Role) bool {

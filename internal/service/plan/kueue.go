@@ -67,7 +67,7 @@ func (p *Plan) warnOfPriorityClass() {
 		}
 		templates := r.templates()
 		at := templates[len(templates)-1].path.Child("metadata", "labels").Key(naming.LabelKueuePriorityClass)
-		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: what + ": to change that, " + stop + ", and start them again"})
+		p.warn(at, "%s: to change that, %s, and start them again", what, stop)
 	}
 }
 

@@ -42,7 +42,7 @@ func (p *rolePlanner) lifecycle() {
 	}
 	unknown := p.healthUnknown(leader)
 	if unknown != "" {
-		p.warnings = append(p.warnings, Warning{Path: leader.enginePath(p.leaderPath()).String(), Message: "has no readinessProbe, and " + unknown})
+		p.warn(leader.enginePath(p.leaderPath()), "has no readinessProbe, and %s", unknown)
 		return
 	}
 	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: p.role.TLS, StartupSeconds: startup}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,16 +27,10 @@ func warnOfSource(at *field.Path, m *v1alpha1.Model) []Warning {
 	}
 	var all []Warning
 	if hub := m.Source().Hub; !strings.Contains(hub, "/") {
-		all = append(all, Warning{
-			Path:    at.Child("uri").String(),
-			Message: fmt.Sprintf("%q has no organization, and the hub has only a few old models without one, such as gpt2: write hf://{organization}/%s", text.Value(hub), text.Value(hub)),
-		})
+		all = append(all, warningAt(at.Child("uri"), "%q has no organization, and the hub has only a few old models without one, such as gpt2: write hf://{organization}/%s", text.Value(hub), text.Value(hub)))
 	}
 	if r := m.Revision; partOfCommit.MatchString(r) && !onlyDigits.MatchString(r) {
-		all = append(all, Warning{
-			Path:    at.Child("revision").String(),
-			Message: fmt.Sprintf("%q looks like a part of a commit, and the hub finds a commit by all of its 40 digits only: write all of them, or the name of a branch or a tag", r),
-		})
+		all = append(all, warningAt(at.Child("revision"), "%q looks like a part of a commit, and the hub finds a commit by all of its 40 digits only: write all of them, or the name of a branch or a tag", r))
 	}
 	return all
 }
@@ -64,7 +57,7 @@ func (p *rolePlanner) warnWithoutModel() {
 		if l.engine == launch.EngineSGLang {
 			message = "SGLang gets no --model-path, without which it ends at once: set spec.model, or write --model-path in args"
 		}
-		p.warnings = append(p.warnings, Warning{Path: p.path.String(), Message: message})
+		p.warn(p.path, "%s", message)
 		return
 	}
 }

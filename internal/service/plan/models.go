@@ -70,10 +70,7 @@ func (r *Router) warnOfAdapters(spec *v1alpha1.InferenceServiceSpec) []Warning {
 	if spec.AdapterCache == nil || r.KnowsModels() {
 		return nil
 	}
-	return []Warning{{
-		Path:    field.NewPath("spec", "adapterCache").String(),
-		Message: "no request gets to an adapter by the name of its InferenceModel, because the router does not go by the names of models: " + modelroute.Routers,
-	}}
+	return []Warning{warningAt(field.NewPath("spec", "adapterCache"), "no request gets to an adapter by the name of its InferenceModel, because the router does not go by the names of models: %s", modelroute.Routers)}
 }
 
 // warnOfTargets warns of targets of models that no engine answers. Which adapters are in spec.adapterCache is not
@@ -94,7 +91,7 @@ func (r *Router) warnOfTargets(path *field.Path, models []v1alpha1.ServedModel) 
 			if !r.Names.Complete {
 				message = fmt.Sprintf("engines answer requests for %s only if spec.adapterCache has a directory of that name: take the name out here and let an InferenceModel have it, with an adapter, or %s", text.Value(t), modelroute.Remedy)
 			}
-			warnings = append(warnings, Warning{Path: at.String(), Message: message})
+			warnings = append(warnings, warningAt(at, "%s", message))
 		}
 	}
 	return warnings

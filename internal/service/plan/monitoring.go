@@ -33,10 +33,7 @@ func (p *rolePlanner) metrics() {
 	case p.input.Monitoring.PodMonitors == nil, p.hidden(leader) != "":
 		return
 	case why != "":
-		p.warnings = append(p.warnings, Warning{
-			Path:    leader.enginePath(p.leaderPath()).Child("args").String(),
-			Message: "the engine is not monitored: " + why,
-		})
+		p.warn(leader.enginePath(p.leaderPath()).Child("args"), "the engine is not monitored: %s", why)
 		return
 	}
 	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: p.role.TLS}

@@ -46,7 +46,7 @@ func (p *Plan) planPickerTarget(a *Autoscaler, r *Role, target v1alpha1.TargetFi
 		return errs
 	}
 	if r.noMetrics != "" {
-		p.Warnings = append(p.Warnings, Warning{Path: at.String(), Message: "the endpoint picker cannot read the metrics of the engine, so nothing scales the role: " + r.noMetrics})
+		p.warn(at, "the endpoint picker cannot read the metrics of the engine, so nothing scales the role: %s", r.noMetrics)
 	}
 	value := float64(*target.Value)
 	if metric.percent {

@@ -10,7 +10,10 @@ Plan.
 package plan
 
 import (
+	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -103,6 +106,16 @@ type Warning struct {
 	Path string
 	// Message says what is wrong and how to fix it.
 	Message string
+}
+
+// warningAt returns a warning about a field.
+func warningAt(at *field.Path, format string, args ...any) Warning {
+	return Warning{Path: at.String(), Message: fmt.Sprintf(format, args...)}
+}
+
+// warn adds a warning about a field.
+func (p *Plan) warn(at *field.Path, format string, args ...any) {
+	p.Warnings = append(p.Warnings, warningAt(at, format, args...))
 }
 
 // A ClusterPlan is what runs of the service in one cluster.

@@ -188,10 +188,7 @@ func (p *Plan) warnOfRecovery(inFleet bool) {
 	}
 	for _, r := range p.Roles {
 		if r.Recovery == v1alpha1.RecoverGroup && why != "" {
-			p.Warnings = append(p.Warnings, Warning{
-				Path:    r.path.Child("recoveryPolicy").String(),
-				Message: fmt.Sprintf("works like RoleRestart %s: a replica that fails is made anew alone", why),
-			})
+			p.warn(r.path.Child("recoveryPolicy"), "works like RoleRestart %s: a replica that fails is made anew alone", why)
 		}
 	}
 }

@@ -63,16 +63,10 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	}
 	var warnings []Warning
 	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {
-		warnings = append(warnings, Warning{
-			Path:    path.Child("httproute", "parentRefs").String(),
-			Message: "must name a gateway, because neither the router nor the Composition's input has one: no HTTPRoute is created",
-		})
+		warnings = append(warnings, warningAt(path.Child("httproute", "parentRefs"), "must name a gateway, because neither the router nor the Composition's input has one: no HTTPRoute is created"))
 	}
 	if r.HasGateway && len(access.fleet) > 0 {
-		warnings = append(warnings, Warning{
-			Path:    path.Child("gateway").String(),
-			Message: "the fleet route sends requests to the entrypoint of each cluster, and a Gateway of the service's own is not behind it: leave gateway out, and name the entrypoint's Gateway in httproute.parentRefs",
-		})
+		warnings = append(warnings, warningAt(path.Child("gateway"), "the fleet route sends requests to the entrypoint of each cluster, and a Gateway of the service's own is not behind it: leave gateway out, and name the entrypoint's Gateway in httproute.parentRefs"))
 	}
 	return warnings, errs
 }

@@ -161,10 +161,7 @@ func (r *Router) useConfig(path *field.Path, text string, pinned inputv1alpha1.D
 		warnings = append(warnings, Warning(d))
 	}
 	if r.Disaggregated && c.Disaggregates() {
-		warnings = append(warnings, Warning{
-			Path:    path.String(),
-			Message: twoVersions + "a configuration of your own cannot keep a request to one version. Leave it out: the strategy " + string(v1alpha1.StrategyPDDisaggregation) + " does",
-		})
+		warnings = append(warnings, warningAt(path, "%sa configuration of your own cannot keep a request to one version. Leave it out: the strategy %s does", twoVersions, v1alpha1.StrategyPDDisaggregation))
 	}
 	return warnings, errs
 }
@@ -246,16 +243,10 @@ func (r *Router) planPool(path *field.Path, serving []*Role) ([]Warning, field.E
 	}
 	var warnings []Warning
 	if len(r.Selector) == 0 && !r.Disaggregated {
-		warnings = append(warnings, Warning{
-			Path:    path.Child("strategy").String(),
-			Message: "prefill and decode pods both receive whole requests: only pd-disaggregation separates prefill from decode",
-		})
+		warnings = append(warnings, warningAt(path.Child("strategy"), "prefill and decode pods both receive whole requests: only pd-disaggregation separates prefill from decode"))
 	}
 	if len(serving) > len(behind) {
-		warnings = append(warnings, Warning{
-			Path:    path.Child("strategy").String(),
-			Message: fmt.Sprintf("%s receive no requests: without pd-disaggregation only workers do", notIn(serving, behind)),
-		})
+		warnings = append(warnings, warningAt(path.Child("strategy"), "%s receive no requests: without pd-disaggregation only workers do", notIn(serving, behind)))
 	}
 	return warnings, errs
 }

@@ -241,11 +241,9 @@ func (p *Plan) warnOfScaling() {
 	}
 	for _, r := range p.Roles {
 		if r.scaling != nil {
-			p.Warnings = append(p.Warnings, Warning{
-				Path: r.path.Child("scaling").String(),
-				Message: "scales in a gang of mode AllOrNothing, whose minimum grows with it: pods that are made anew start only where all of them fit. " +
-					"Set spec.schedulingStrategy.gang.mode to MinimumFirst, or set minRoleReplicas there, so that it grows replica by replica",
-			})
+			p.warn(r.path.Child("scaling"),
+				"scales in a gang of mode AllOrNothing, whose minimum grows with it: pods that are made anew start only where all of them fit. "+
+					"Set spec.schedulingStrategy.gang.mode to MinimumFirst, or set minRoleReplicas there, so that it grows replica by replica")
 		}
 	}
 }

@@ -111,10 +111,7 @@ func planConnector(path *field.Path, connector string, serving []*Role) []Warnin
 	if used {
 		return nil
 	}
-	return []Warning{{
-		Path:    path.Child("endpointPicker", "kvConnector").String(),
-		Message: "has no effect: no pod of the service has a routing sidecar added",
-	}}
+	return []Warning{warningAt(path.Child("endpointPicker", "kvConnector"), "has no effect: no pod of the service has a routing sidecar added")}
 }
 
 // ssrfProtection is the flag that makes llm-d's routing sidecar send prefill requests only to pods
@@ -129,10 +126,9 @@ func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
 	if slices.ContainsFunc(c.Command, protects) || slices.ContainsFunc(c.Args, protects) {
 		return
 	}
-	p.warnings = append(p.warnings, Warning{
-		Path:    p.leaderPath().Child("spec").String(),
-		Message: "container " + text.Cut(c.Name, maxCommand) + " sends prefill requests wherever a client's header x-prefiller-host-port says: add --" + ssrfProtection + " and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
-	})
+	p.warn(p.leaderPath().Child("spec"),
+		"container %s sends prefill requests wherever a client's header x-prefiller-host-port says: add --%s and --inference-pool={namespace}/{pool}, and let its service account list and watch the pool and pods",
+		text.Cut(c.Name, maxCommand), ssrfProtection)
 }
 
 // bootstrapPort is where prefill of SGLang offers its KV cache. The routing sidecar tells decode this port, unless a
@@ -169,11 +165,9 @@ func (p *Plan) planBootstrap() {
 		case port == 0:
 			name, port = r.Name, n
 		default:
-			p.Warnings = append(p.Warnings, Warning{
-				Path: r.line.pathOf(flagBootstrapPort).String(),
-				Message: fmt.Sprintf("prefill offers its KV cache at port %d here and at port %d in the role %s, and the routing sidecars tell decode one port for both: set the same %s in both",
-					n, port, name, flagBootstrapPort),
-			})
+			p.warn(r.line.pathOf(flagBootstrapPort),
+				"prefill offers its KV cache at port %d here and at port %d in the role %s, and the routing sidecars tell decode one port for both: set the same %s in both",
+				n, port, name, flagBootstrapPort)
 		}
 	}
 	if port == bootstrapPort {
@@ -238,10 +232,7 @@ func (p *Plan) warnOfSidecarConnectors() {
 			continue
 		}
 		if why := r.doubtConnector(); why != "" {
-			p.Warnings = append(p.Warnings, Warning{
-				Path:    r.path.String(),
-				Message: fmt.Sprintf("the routing sidecar's KV connector is %q, ", r.Sidecar.Connector) + why,
-			})
+			p.warn(r.path, "the routing sidecar's KV connector is %q, %s", r.Sidecar.Connector, why)
 		}
 	}
 }
@@ -250,10 +241,7 @@ func (p *Plan) warnOfSidecarConnectors() {
 // (pkg/sidecar/proxy/options.go of llm-d-router v0.10.0). Gateways speak it to the pods of an InferencePool.
 func (p *Plan) warnOfTLS() {
 	warn := func(r *Role, who string) {
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    r.path.String(),
-			Message: who + " plain HTTP to this engine, which serves TLS, so requests fail: leave --ssl-certfile out",
-		})
+		p.warn(r.path, "%s plain HTTP to this engine, which serves TLS, so requests fail: leave --ssl-certfile out", who)
 	}
 	sidecars := slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Sidecar != nil })
 	for _, r := range p.Roles {

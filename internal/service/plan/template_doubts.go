@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,10 +59,7 @@ func warnOfProbesOf(c *corev1.Container, at *field.Path) []Warning {
 			if port.Type != intstr.String || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.StrVal }) {
 				return
 			}
-			warnings = append(warnings, Warning{
-				Path:    at.Child(probe.name, handler, "port").String(),
-				Message: fmt.Sprintf("no port of this container is named %q", text.Value(port.StrVal)),
-			})
+			warnings = append(warnings, warningAt(at.Child(probe.name, handler, "port"), "no port of this container is named %q", text.Value(port.StrVal)))
 		}
 		if h := probe.HTTPGet; h != nil {
 			check("httpGet", h.Port)

@@ -59,7 +59,7 @@ func checkMetadata(doc *kube.Document, path *field.Path) ([]Warning, field.Error
 		case name == "annotations":
 			errs = append(errs, checkOwnAnnotations(value.GetStructValue(), at)...)
 		case name == "name", name == "namespace":
-			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: pods are named after their replica and run in the namespace of their service"})
+			warnings = append(warnings, warningAt(at, "has no effect: pods are named after their replica and run in the namespace of their service"))
 		case name == "finalizers":
 			errs = append(errs, field.Invalid(at, "[...]", "must be left out: a pod with a finalizer stays until somebody removes it, so its replica cannot restart"))
 		default:
@@ -95,7 +95,7 @@ func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field
 		case strings.HasPrefix(k, ownedByKueue) && !slices.Contains(userKueueLabels, k):
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), messageKueue))
 		case slices.Contains(ownLabels, k):
-			warnings = append(warnings, Warning{Path: at.String(), Message: "has no effect: the function sets this label on the service's pods"})
+			warnings = append(warnings, warningAt(at, "has no effect: the function sets this label on the service's pods"))
 		case strings.HasPrefix(k, check.OwnPrefix):
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: the function identifies what it makes by labels of "+check.OwnPrefix))
 		}

@@ -163,11 +163,8 @@ func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha
 		}
 	}
 	if w.AccessMode == corev1.ReadWriteOnce && p.severalPods() {
-		p.Warnings = append(p.Warnings, Warning{
-			Path: at.Child("accessMode").String(),
-			Message: "lets only one node mount the claim, and the service may have several pods: those on other nodes stay Pending. " +
-				"Use ReadWriteMany with a class that nodes can share, or leave out spec.model.cache, so that each engine downloads the model",
-		})
+		p.warn(at.Child("accessMode"), "lets only one node mount the claim, and the service may have several pods: those on other nodes stay Pending. "+
+			"Use ReadWriteMany with a class that nodes can share, or leave out spec.model.cache, so that each engine downloads the model")
 	}
 	p.Weights = w
 	return errs

@@ -81,18 +81,18 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 // depends on what runs.
 func (p *Plan) Place(running *Running) field.ErrorList {
 	if p.inFleet {
-		p.schedule(p.spec, p.gang, p.demand(p.spec, p.gang, running), p.snapshot)
-		p.warnOfRecovery(true)
-		return p.refuseGangInKueue(p.gang)
+		p.schedule(p.demand(running))
+		p.warnOfRecovery()
+		return p.refuseGangInKueue()
 	}
 	for _, t := range scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement) {
-		c := p.layout(t, p.spec.Replicas)
+		c := p.layout(t)
 		for i := range c.Groups {
 			c.addGang(p, &c.Groups[i], p.gang)
 		}
 		p.Clusters = append(p.Clusters, c)
 	}
-	p.warnOfRecovery(false)
+	p.warnOfRecovery()
 	return nil
 }
 
@@ -175,12 +175,9 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 }
 
 // layout returns the plan of one cluster with all groups and replicas, and without gangs.
-func (p *Plan) layout(t scheduling.Target, groups *int32) ClusterPlan {
+func (p *Plan) layout(t scheduling.Target) ClusterPlan {
 	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
-	n := int32(1)
-	if groups != nil {
-		n = *groups
-	}
+	n := ptr.Deref(p.spec.Replicas, 1)
 	c.Groups = make([]Group, n)
 	for i := range n {
 		c.Groups[i] = p.group(&c, i)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -14,15 +15,15 @@ import (
 )
 
 // demand returns what scheduling needs to know of the service: its groups and what they request.
-func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, running *Running) *scheduling.Demand {
+func (p *Plan) demand(running *Running) *scheduling.Demand {
 	d := &scheduling.Demand{
 		ServiceID:     reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:       p.Service.Claimed,
-		Placement:     spec.Placement,
+		Placement:     p.spec.Placement,
 		HasRouter:     p.Router != nil,
 		Waits:         p.Router != nil && p.Router.Waits(),
 		HasFleetRoute: p.FleetRoute != nil,
-		HasGang:       gang.mode != v1alpha1.GangNone,
+		HasGang:       p.gang.mode != v1alpha1.GangNone,
 	}
 	if p.Shared != nil {
 		d.Scope = p.Shared.Scope
@@ -45,12 +46,8 @@ func (p *Plan) demand(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, runn
 		add("leader", &r.Leader, r.leaderRequests, 1)
 		add("worker", &r.Worker, r.workerRequests, int64(r.Nodes)-1)
 	}
-	groups := int32(1)
-	if spec.Replicas != nil {
-		groups = *spec.Replicas
-	}
-	for g := range groups {
-		d.Groups = append(d.Groups, p.replicaGroups(g, spec, gang, pods)...)
+	for g := range ptr.Deref(p.spec.Replicas, 1) {
+		d.Groups = append(d.Groups, p.replicaGroups(g, pods)...)
 	}
 	d.Extra = p.extraDemand(running, pods)
 	p.measure(d, running)
@@ -77,13 +74,14 @@ func (p *Plan) measure(d *scheduling.Demand, running *Running) {
 // replicaGroups returns the replicas of one group of the spec in groups that are never split
 // over clusters. Usually that is one group. Under the policy Spread each replica is a group of
 // its own, if the service has neither spec.replicas nor prefill or decode roles.
-func (p *Plan) replicaGroups(group int32, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, pods []map[string]int64) []reservation.ReplicaGroup {
+func (p *Plan) replicaGroups(group int32, pods []map[string]int64) []reservation.ReplicaGroup {
+	spec := p.spec
 	split := spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementSpread && !p.Service.Grouped &&
 		!hasType(spec, v1alpha1.ComponentTypePrefiller) && !hasType(spec, v1alpha1.ComponentTypeDecoder)
 	whole := reservation.ReplicaGroup{Name: key.GroupOf(group)}
 	var each []reservation.ReplicaGroup
 	for i, r := range p.Roles {
-		minimum := required(r, spec, gang)
+		minimum := p.required(r)
 		for j := range r.Replicas {
 			replica := reservation.ReplicaRequest{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
 			whole.Replicas = append(whole.Replicas, replica)
@@ -107,11 +105,11 @@ func replicaID(s naming.Identity, group int32, role string, i int32) key.Replica
 // required is the number of replicas of a role that a cluster must reserve at once. With a gang
 // it is the gang's minimum. Without one it is 0, except that prefill and decode need one
 // replica each, because neither serves requests without the other.
-func required(r *Role, spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) int32 {
+func (p *Plan) required(r *Role) int32 {
 	switch {
-	case gang.mode != v1alpha1.GangNone:
-		return gang.minimum(r)
-	case hasPairs(spec):
+	case p.gang.mode != v1alpha1.GangNone:
+		return p.gang.minimum(r)
+	case hasPairs(p.spec):
 		return min(1, r.Replicas)
 	}
 	return 0

@@ -13,8 +13,8 @@ import (
 )
 
 // schedule decides which clusters of the fleet the service runs in, and plans each of them.
-func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, demand *scheduling.Demand, snapshot *scheduling.Snapshot) {
-	p.Schedule = scheduling.Schedule(demand, snapshot)
+func (p *Plan) schedule(demand *scheduling.Demand) {
+	p.Schedule = scheduling.Schedule(demand, p.snapshot)
 	p.nameClusters()
 	clusters := field.NewPath("spec", "placement", "clusters")
 	if p.Service.OfCache {
@@ -26,20 +26,20 @@ func (p *Plan) schedule(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, de
 	for i := range p.Schedule.Assignments {
 		p.decideAt(p.Schedule.Assignments[i].Due)
 	}
-	p.planClusters(spec, gang)
+	p.planClusters()
 	p.warnOfPriorityClass()
-	p.planUnschedulable(spec)
+	p.planUnschedulable()
 	if p.FleetRoute != nil {
-		p.FleetRoute.Backends = p.backends(snapshot)
-		p.endFleetRoute(spec.Placement)
+		p.FleetRoute.Backends = p.backends(p.snapshot)
+		p.endFleetRoute(p.spec.Placement)
 	}
 }
 
 // planClusters plans each cluster that has something of the service. Capacity for the same replicas
 // may be requested of several clusters at once. Only one of them will run the replicas, so they
 // are pending in the first one. Those that run where they stay meanwhile are pending nowhere.
-func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy) {
-	once := spec.Placement != nil && spec.Placement.Policy != v1alpha1.PlacementReplicate
+func (p *Plan) planClusters() {
+	once := p.spec.Placement != nil && p.spec.Placement.Policy != v1alpha1.PlacementReplicate
 	counted := map[key.ReplicaID]bool{}
 	for i := range p.Schedule.Assignments {
 		if a := &p.Schedule.Assignments[i]; once && a.State != v1alpha1.StateLeaving {
@@ -59,14 +59,14 @@ func (p *Plan) planClusters(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy
 		if len(a.Run) == 0 && len(a.Pending) > 0 && a.Existing == nil && !slices.Contains(slices.Collect(maps.Values(pending)), true) {
 			continue
 		}
-		p.planCluster(spec, gang, a, pending)
+		p.planCluster(a, pending)
 	}
 }
 
 // planCluster plans one cluster. Its groups have the replicas that are reserved or exist there.
 // pending has the replicas whose capacity is requested.
-func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy, a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
-	c := p.layout(a.Target, spec.Replicas)
+func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
+	c := p.layout(a.Target)
 	c.LocalQueue, c.GangQueue = a.LocalQueue, a.GangQueue
 	c.Asked = a.Reason == scheduling.ReasonRequested
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
@@ -85,7 +85,7 @@ func (p *Plan) planCluster(spec *v1alpha1.InferenceServiceSpec, gang gangPolicy,
 		if g.Replicas = run; len(run) == 0 {
 			continue
 		}
-		c.addGang(p, &g, gang)
+		c.addGang(p, &g, p.gang)
 		groups = append(groups, g)
 	}
 	c.Groups = groups
@@ -139,11 +139,11 @@ func hasRun(a *scheduling.Assignment) bool {
 
 // planUnschedulable adds a cluster plan for the replicas that no cluster accepts. Nothing is
 // rendered for it. The replicas count as wanted, so that the status reports them.
-func (p *Plan) planUnschedulable(spec *v1alpha1.InferenceServiceSpec) {
+func (p *Plan) planUnschedulable() {
 	if len(p.Schedule.Unassigned) == 0 {
 		return
 	}
-	c := p.layout(p.Local(), spec.Replicas)
+	c := p.layout(p.Local())
 	groups := c.Groups
 	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
 	for _, g := range groups {

@@ -86,13 +86,13 @@ func workloadOf(name, uid string) string {
 
 // refuseGangInKueue refuses a gang for a service that runs in a cluster whose admission is
 // Kueue's. A service that does not run there yet does not get there.
-func (p *Plan) refuseGangInKueue(gang gangPolicy) field.ErrorList {
-	if gang.mode == v1alpha1.GangNone {
+func (p *Plan) refuseGangInKueue() field.ErrorList {
+	if p.gang.mode == v1alpha1.GangNone {
 		return nil
 	}
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; c.LocalQueue != "" && len(c.Groups) > 0 {
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "schedulingStrategy", "gang", "mode"), gang.mode, fmt.Sprintf(
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "schedulingStrategy", "gang", "mode"), p.gang.mode, fmt.Sprintf(
 				"must be %s while the service runs in cluster %s: Kueue admits each replica by itself there", v1alpha1.GangNone, c.Target.Cluster))}
 		}
 	}

@@ -77,9 +77,9 @@ func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
 		if p.LoadsOnDemand {
 			demand.Scope = p.onDemand(users)
 		}
-		p.schedule(p.spec, gangPolicy{}, demand, p.snapshot)
+		p.schedule(demand)
 	} else {
-		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, nil))
+		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}))
 	}
 	p.load(running)
 }

@@ -173,17 +173,17 @@ func (p *Plan) decideAt(due time.Time) { p.Due = sorting.Earlier(p.Due, due) }
 
 // warnOfRecovery warns where the failure of a replica cannot be told from its pods, because not all of
 // them are read.
-func (p *Plan) warnOfRecovery(inFleet bool) {
-	why := ""
+func (p *Plan) warnOfRecovery() {
+	why, elsewhere := "", p.inFleet
 	for i := range p.Clusters {
 		switch n := p.Clusters[i].Pods(); {
 		case p.Clusters[i].Target.Remote():
-			inFleet = true
+			elsewhere = true
 		case n > p.PodLimit:
 			why = fmt.Sprintf("with %d pods, because of more than %d not all are read", n, p.PodLimit)
 		}
 	}
-	if inFleet {
+	if elsewhere {
 		why = "in other clusters, where not all pods are read"
 	}
 	for _, r := range p.Roles {

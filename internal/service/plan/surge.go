@@ -60,7 +60,7 @@ func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string
 
 // empty is the plan of a cluster before anything is placed there.
 func (p *Plan) empty(cluster string) *ClusterPlan {
-	c := p.layout(scheduling.Target{Cluster: cluster}, p.spec.Replicas)
+	c := p.layout(scheduling.Target{Cluster: cluster})
 	return &c
 }
 

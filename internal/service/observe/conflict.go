@@ -210,10 +210,7 @@ type setName struct{ cluster, name string }
 // setsWithWorkers returns the observed LeaderWorkerSets with more than one node.
 func setsWithWorkers(req incoming.Request) map[setName]bool {
 	all := map[setName]bool{}
-	for _, k := range req.ObservedKeys() {
-		if k.Kind != key.LeaderWorkerSet {
-			continue
-		}
+	for k := range observedReplicas(req) {
 		if own := neighbourView.In(req.Observed(k)); own.Spec.LeaderWorkerTemplate.Size > 1 {
 			all[setName{k.Cluster, own.Metadata.Name}] = true
 		}
@@ -259,8 +256,8 @@ var neighbourView = remote.NewDesiredView[neighbour]()
 // groupingChanged finds a service whose spec.replicas was set or unset after it was created.
 // That would rename everything that it runs.
 func (r *ObservedState) groupingChanged() field.ErrorList {
-	for _, k := range r.req.ObservedKeys() {
-		if replica, is := k.ReplicaID(); is && replica.Grouped() != r.plan.Service.Grouped {
+	for _, replica := range observedReplicas(r.req) {
+		if replica.Grouped() != r.plan.Service.Grouped {
 			return field.ErrorList{field.Forbidden(field.NewPath("spec", "replicas"),
 				"cannot be added to an existing service or removed from it: that would rename, and so restart, everything that it runs")}
 		}

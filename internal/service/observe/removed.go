@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
@@ -16,14 +17,24 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
+// observedReplicas are the replicas that exist, by the keys of their LeaderWorkerSets.
+func observedReplicas(req incoming.Request) iter.Seq2[key.Key, key.ReplicaID] {
+	return func(yield func(key.Key, key.ReplicaID) bool) {
+		for _, k := range req.ObservedKeys() {
+			if id, is := k.ReplicaID(); is && !yield(k, id) {
+				return
+			}
+		}
+	}
+}
+
 // thatMayServe are the replicas that may serve and are not being deleted, by the keys of their LeaderWorkerSets, with the names of
 // their roles.
 func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, string] {
 	return func(yield func(key.Key, string) bool) {
-		for _, k := range r.req.ObservedKeys() {
-			id, is := k.ReplicaID()
+		for k, id := range observedReplicas(r.req) {
 			_, role, _, ok := id.Parts()
-			if is && ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, role) {
+			if ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, role) {
 				return
 			}
 		}
@@ -101,9 +112,8 @@ func (r *ObservedState) typesChanged() field.ErrorList {
 func (r *ObservedState) rolesNotReady(in map[string]bool) []string {
 	type role struct{ cluster, name string }
 	serves, anywhere, waits := map[role]bool{}, map[string]bool{}, map[string]bool{}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		if _, name, _, ok := id.Parts(); is && ok && !serves[role{k.Cluster, name}] && r.Replica(k).Serving {
+	for k, id := range observedReplicas(r.req) {
+		if _, name, _, ok := id.Parts(); ok && !serves[role{k.Cluster, name}] && r.Replica(k).Serving {
 			serves[role{k.Cluster, name}], anywhere[name] = true, true
 		}
 	}
@@ -182,8 +192,8 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 	for name := range in {
 		now[name] = plan.Versions{}
 	}
-	for _, k := range r.req.ObservedKeys() {
-		if _, is := k.ReplicaID(); is && in[k.Cluster] && r.Replica(k).MayServe() {
+	for k := range observedReplicas(r.req) {
+		if in[k.Cluster] && r.Replica(k).MayServe() {
 			now[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
 		}
 	}
@@ -254,10 +264,9 @@ func (r *ObservedState) servingClustersRemoved() field.ErrorList {
 		waits[r.plan.Clusters[i].Target.Cluster] = roles
 	}
 	removed := map[string]bool{}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
+	for k, id := range observedReplicas(r.req) {
 		_, role, _, ok := id.Parts()
-		if !is || !ok {
+		if !ok {
 			continue
 		}
 		roles, kept := waits[k.Cluster]

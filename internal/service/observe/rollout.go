@@ -101,11 +101,7 @@ func given(observed incoming.Object) (revision string, held bool) {
 // Extra returns the replicas that exist beyond those that were wanted, and the others, by the cluster.
 func (r *ObservedState) Extra() (beyond, others map[string][]key.ReplicaID) {
 	beyond, others = map[string][]key.ReplicaID{}, map[string][]key.ReplicaID{}
-	for _, k := range r.req.ObservedKeys() {
-		id, is := k.ReplicaID()
-		if !is {
-			continue
-		}
+	for k, id := range observedReplicas(r.req) {
 		if extra.Text(r.req.Observed(k)) != "" {
 			beyond[k.Cluster] = append(beyond[k.Cluster], id)
 		} else {

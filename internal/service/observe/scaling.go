@@ -121,10 +121,9 @@ func inRange(n int32) bool { return n >= 0 && n <= v1alpha1.MaxReplicas }
 // before it is refused.
 func runningReplicas(req incoming.Request) map[string]int32 {
 	all := map[string]int32{}
-	for _, k := range req.ObservedKeys() {
-		id, is := k.ReplicaID()
+	for k, id := range observedReplicas(req) {
 		group, role, index, ok := id.Parts()
-		if !is || !ok || group != 0 || index >= v1alpha1.MaxReplicas {
+		if !ok || group != 0 || index >= v1alpha1.MaxReplicas {
 			continue
 		}
 		if o := req.Observed(k); o.DeletionTimestamp() == "" && extra.Text(o) == "" {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func fieldsUnknown(o object, of reflect.Type) []kube.UnknownField {
 		fields["spec"] = specOf(o)
 	}
 	delete(fields, "status")
-	return kube.UnknownFields(fields, of, "")
+	return kube.UnknownFields(fields, of, math.MaxInt)
 }
 
 // dropped says what becomes of a field that the schema of an XRD does not have: kubectl asks for strict

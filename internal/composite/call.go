@@ -76,13 +76,13 @@ func Invalid(errs field.ErrorList) error {
 	return Refusal(ReasonInvalidSpec, errs)
 }
 
-// InputPath is the first part of the paths of an Input's fields in errors.
-const InputPath = "input"
+// inputPath is the first part of the paths of an Input's fields in errors.
+const inputPath = "input"
 
 // InputInvalid tells whether any problem is one of the Input.
 func InputInvalid(errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(e *field.Error) bool {
-		return e.Field == InputPath || strings.HasPrefix(e.Field, InputPath+".")
+		return e.Field == inputPath || strings.HasPrefix(e.Field, inputPath+".")
 	})
 }
 
@@ -97,7 +97,7 @@ func (c *Call) Refuse(err error) {
 		slices.SortStableFunc(problems.Errors, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 		c.setConditions(Refused(c.ConditionTypes, problems))
 	} else {
-		c.setConditions(NotEvaluated(c.ConditionTypes, err))
+		c.setConditions(notEvaluated(c.ConditionTypes, err))
 	}
 	response.Fatal(c.Response, fmt.Errorf("nothing was changed: %w", err))
 }

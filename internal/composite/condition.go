@@ -22,9 +22,9 @@ type Condition struct {
 	Message string
 }
 
-// NotEvaluated returns conditions of these types for a composite resource that could not be
+// notEvaluated returns conditions of these types for a composite resource that could not be
 // evaluated.
-func NotEvaluated(types []string, err error) []Condition {
+func notEvaluated(types []string, err error) []Condition {
 	conditions := make([]Condition, 0, len(types))
 	for _, t := range types {
 		conditions = append(conditions, Condition{Type: t, Status: Unknown, Reason: ReasonNotEvaluated, Message: text.Cut(err.Error(), text.MaxMessage)})

@@ -56,7 +56,7 @@ func (c *Call) Supported(inputKind string, kinds ...string) error {
 	errs := oneOf(field.NewPath("apiVersion"), composite.APIVersion(), v1alpha1.APIVersion)
 	errs = append(errs, oneOf(field.NewPath("kind"), composite.Kind(), kinds...)...)
 	if len(in.GetFields()) > 0 {
-		root := field.NewPath(InputPath)
+		root := field.NewPath(inputPath)
 		errs = append(errs, oneOf(root.Child("apiVersion"), kube.Lookup(in, "apiVersion").GetStringValue(), inputv1alpha1.APIVersion)...)
 		errs = append(errs, oneOf(root.Child("kind"), kube.Lookup(in, "kind").GetStringValue(), inputKind)...)
 	}
@@ -91,7 +91,7 @@ func ModelInput(s *structpb.Struct) (*inputv1alpha1.ModelInput, field.ErrorList)
 }
 
 func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), validate func(*T, *field.Path) field.ErrorList) (*T, field.ErrorList) {
-	in, root := new(T), field.NewPath(InputPath)
+	in, root := new(T), field.NewPath(inputPath)
 	errs := kube.Bounded(s, root)
 	if len(errs) > 0 {
 		setDefaults(in)
@@ -106,7 +106,7 @@ func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), val
 // misspelt limit would have no effect.
 func unknown[T any](s *structpb.Struct, kind string, root *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, u := range kube.FindUnknownFields(kube.AsMap(s), reflect.TypeFor[T]()) {
+	for _, u := range kube.UnknownFields(kube.AsMap(s), reflect.TypeFor[T](), kube.MaxProblems) {
 		errs = append(errs, field.Forbidden(root.Child(u.Path), fmt.Sprintf("is not a field of %s, which has here only %s: see docs/api.md", kind, text.Names(u.Known, maxFields))))
 	}
 	return errs

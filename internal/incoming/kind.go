@@ -29,14 +29,22 @@ type Kind struct{ APIVersion, Name string }
 // KindOf returns the kind of a rendered object.
 func KindOf(o kube.Object) Kind { return Kind{APIVersion: o.APIVersion(), Name: o.Kind()} }
 
+// Group of the kind. It is empty for Kubernetes' first kinds, such as Pod.
+func (k Kind) Group() string {
+	group, _, found := strings.Cut(k.APIVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
 // Definition is the name of the kind's definition. It begins with the plural of the kind.
 func (k Kind) Definition() string {
-	group, _, _ := strings.Cut(k.APIVersion, "/")
 	singular := strings.ToLower(k.Name)
 	if stem, is := strings.CutSuffix(singular, "entry"); is {
-		return stem + "entries." + group
+		return stem + "entries." + k.Group()
 	}
-	return singular + "s." + group
+	return singular + "s." + k.Group()
 }
 
 // Requirement is the name of the requirement for the kind's definition.

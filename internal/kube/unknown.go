@@ -10,12 +10,14 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// UnknownFields returns the fields of v that the type t does not have. v has the
-// types of a YAML parser.
-func UnknownFields(v any, t reflect.Type, path string) []UnknownField {
+// UnknownFields returns the fields of v that the type t does not have, at most so many. v has the types of a
+// YAML parser.
+func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 	var all []UnknownField
-	eachUnknown(v, t, path, func(path string, known map[string]int) {
-		all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
+	eachUnknown(v, t, "", func(path string, known map[string]int) {
+		if len(all) < most {
+			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
+		}
 	})
 	return all
 }
@@ -39,17 +41,6 @@ func (u UnknownField) Near() string {
 		return ""
 	}
 	return u.Path[:strings.LastIndexByte(u.Path, '.')+1] + name
-}
-
-// FindUnknownFields returns the first fields that UnknownFields finds, up to MaxProblems.
-func FindUnknownFields(v any, t reflect.Type) []UnknownField {
-	var all []UnknownField
-	eachUnknown(v, t, "", func(path string, known map[string]int) {
-		if len(all) < MaxProblems {
-			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
-		}
-	})
-	return all
 }
 
 func eachUnknown(v any, t reflect.Type, path string, found func(path string, known map[string]int)) {

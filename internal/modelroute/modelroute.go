@@ -65,8 +65,8 @@ func Of(m v1alpha1.ServedModel) Model {
 const (
 	// Group of the kinds.
 	Group = "llm-d.ai"
-	// APIVersion of the kinds.
-	APIVersion = Group + "/v1alpha2"
+
+	apiVersion = Group + "/v1alpha2"
 
 	// KindObjective is the kind of an InferenceObjective.
 	KindObjective = "InferenceObjective"
@@ -147,7 +147,7 @@ func poolOf(name string) poolRef {
 // Objective returns the InferenceObjective of a model in the pool of a name. The model has a priority.
 func (m *Model) Objective(meta Meta, pool string) InferenceObjective {
 	return InferenceObjective{
-		APIVersion: APIVersion,
+		APIVersion: apiVersion,
 		Kind:       KindObjective,
 		Metadata:   meta,
 		Spec:       objectiveSpec{Priority: *m.Priority, PoolRef: poolOf(pool)},
@@ -161,7 +161,7 @@ func (m *Model) Rewrite(meta Meta, pool string) InferenceModelRewrite {
 		rule.Targets = append(rule.Targets, rewriteTarget{ModelRewrite: t.Name, Weight: t.Weight})
 	}
 	return InferenceModelRewrite{
-		APIVersion: APIVersion,
+		APIVersion: apiVersion,
 		Kind:       KindRewrite,
 		Metadata:   meta,
 		Spec:       rewriteSpec{PoolRef: poolOf(pool), Rules: []rewriteRule{rule}},

@@ -19,7 +19,7 @@ func NewDesiredPath(names ...string) DesiredPath {
 
 // In returns the value of the field, or nil.
 func (p DesiredPath) In(o incoming.Object) *structpb.Value {
-	if IsObject(o) {
+	if isObject(o) {
 		return p.carried.In(o)
 	}
 	return p.beside.In(o)
@@ -51,7 +51,7 @@ func NewDesiredView[T any]() DesiredView[T] {
 
 // Read decodes an object as kube.Decode does.
 func (v DesiredView[T]) Read(o incoming.Object) (T, field.ErrorList) {
-	if IsObject(o) {
+	if isObject(o) {
 		var found carrier[T]
 		errs := v.carried.Read(o, &found)
 		return found.Spec.ForProvider.Manifest, errs

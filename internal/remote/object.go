@@ -7,8 +7,6 @@ and observe do not know in which cluster an object is.
 package remote
 
 import (
-	"strings"
-
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -76,13 +74,4 @@ type readiness struct {
 // Manifest returns the remote object in an Object that Wrap made.
 func Manifest(o *structpb.Struct) *structpb.Struct {
 	return kube.Lookup(o, "spec", "forProvider", "manifest").GetStructValue()
-}
-
-// groupOf returns the group of an API version.
-func groupOf(apiVersion string) string {
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
 }

@@ -17,15 +17,13 @@ import (
 
 // PoolsOf selects the Objects for the InferencePools of a service, in all clusters.
 func PoolsOf(service, namespace string, claimed bool) *fnv1.ResourceSelector {
-	s := OfService(key.NamespacedObjects, namespace, service)
 	labels := map[string]string{naming.LabelInferencePool: service}
 	if claimed {
-		s = OfService(key.ClusterScopedObjects, namespace, service)
 		// Crossplane sets this label on everything that the XR behind a claim composes.
 		labels[v1alpha1.LabelClaimNamespace] = namespace
+		return labelled(key.ClusterScopedObjects, namespace, labels)
 	}
-	s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}}
-	return s
+	return labelled(key.NamespacedObjects, namespace, labels)
 }
 
 // A pooled object is the part of an InferencePool, or of an object that refers to one, that says which
@@ -72,9 +70,9 @@ func PoolAt(k key.Key, o incoming.Object) (PoolLocation, bool) {
 	p, unread := pooledView.Read(o)
 	ref := &c.Spec.ProviderConfigRef
 	switch {
-	case len(unread) > 0 || !IsObject(o) && k.Cluster != "":
+	case len(unread) > 0 || !isObject(o) && k.Cluster != "":
 		return l, false
-	case IsObject(o):
+	case isObject(o):
 		if len(configuredView.Read(o, &c)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0 || len(validation.IsDNS1123Label(k.Cluster)) > 0 {
 			return l, false
 		}

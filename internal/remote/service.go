@@ -16,7 +16,11 @@ func KindOf(objects key.Objects) incoming.Kind {
 // OfService selects the Objects of one kind that a service composed for any cluster. If they are
 // cluster-scoped, it also selects those of services with the same name in other namespaces.
 func OfService(objects key.Objects, namespace, name string) *fnv1.ResourceSelector {
-	s := incoming.ByLabels(KindOf(objects).APIVersion, kindObject, "", map[string]string{naming.LabelService: name})
+	return labelled(objects, namespace, map[string]string{naming.LabelService: name})
+}
+
+func labelled(objects key.Objects, namespace string, labels map[string]string) *fnv1.ResourceSelector {
+	s := incoming.ByLabels(KindOf(objects).APIVersion, kindObject, "", labels)
 	if objects == key.NamespacedObjects {
 		s.Namespace = &namespace // It is sent even if it is empty.
 	}

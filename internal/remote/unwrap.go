@@ -43,7 +43,7 @@ func (s State) Readable() bool { return s.Reason == "" }
 // another kind is local, and returned as it is. Deleting an Object deletes its remote object,
 // which therefore gets the Object's deletionTimestamp.
 func Unwrap(observed incoming.Object) (incoming.Object, State) {
-	if !IsObject(observed) {
+	if !isObject(observed) {
 		return observed, State{}
 	}
 	remote := statusManifest.In(observed)
@@ -61,12 +61,12 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 	return remote, State{Outdated: seen > 0 && seen < generation.In(observed).GetNumberValue()}
 }
 
-// IsObject tells whether an observed object is an Object, which carries one of another cluster.
-func IsObject(o incoming.Object) bool {
+// isObject tells whether an observed object is an Object, which carries one of another cluster.
+func isObject(o incoming.Object) bool {
 	if o.Kind() != kindObject {
 		return false
 	}
-	group := groupOf(o.APIVersion())
+	group := incoming.Kind{APIVersion: o.APIVersion()}.Group()
 	return group == groupNamespaced || group == groupCluster
 }
 

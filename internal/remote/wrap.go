@@ -26,7 +26,7 @@ func Wrap(o kube.Object, s naming.Identity, t scheduling.Target, abandoned bool)
 }
 
 func wrap(o kube.Object, s naming.Identity, t scheduling.Target) object {
-	group := groupOf(o.APIVersion())
+	group := incoming.KindOf(o).Group()
 	w := builderOf(s, t).object(ObjectName(s, t, group, o.Kind(), o.Name()), map[string]string{s.Label(): s.Name}, o.Resource)
 	w.Spec.Readiness = readyBy(queries[o.Kind()+"."+group])
 	if o.Kind() == modelroute.KindPool {

@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"strings"
-
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -36,11 +34,7 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 	if m := remote.Manifest(o.Resource); c.Target.Remote() && m != nil {
 		s.desired.Resource = m
 	}
-	group, _, hasGroup := strings.Cut(s.desired.APIVersion(), "/")
-	if !hasGroup {
-		group = ""
-	}
-	s.kind = s.desired.Kind() + "." + group
+	s.kind = s.desired.Kind() + "." + incoming.KindOf(s.desired).Group()
 	if o.Key.OnlyObserved() && o.Key.Kind != key.Workload {
 		s.ready = true // It is there to be read, and nothing waits for it.
 		return s

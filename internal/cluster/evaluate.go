@@ -328,7 +328,7 @@ func schedulable(p *ledgerPlan) composite.Condition {
 	case p.Overcommitted:
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
 	case len(p.refused) > 0:
-		return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonFull, Message: "the ledger is full, and nothing new is reserved for those with more than their share of it: namespace " + text.Names(p.refused, maxRefusedNames)}
+		return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonFull, Message: "the ledger is nearly full, and nothing new is reserved for those with more than their share of it: namespace " + text.Names(p.refused, maxRefusedNames)}
 	}
 	return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonSchedulable}
 }

@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"bytes"
-	"encoding/base64"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,9 +19,9 @@ import (
 type ledgerPlan struct {
 	reservation.Result
 
-	// ledger is the encoded ledger, and plain the length of its JSON.
+	// ledger is the encoded ledger, and sizes are what is limited of it.
 	ledger []byte
-	plain  int
+	sizes  sizes
 	// unchanged tells whether everything stays as it was, because the capacity requests are
 	// not known. Then only the ledger is set.
 	unchanged bool
@@ -48,7 +45,10 @@ const (
 	// maxLedger is the most bytes of the ledger as the API server has it, in base64. A ConfigMap
 	// takes at most 1 MiB, and etcd about 1.5 MiB of an object.
 	maxLedger = 900 << 10
-	// maxConfigMap is the most bytes with which the ledger is written at all.
+	// maxAnswers is the most bytes of what the answers say is reserved, in all parts together and in base64. So each part has
+	// room for its refusals. An answer has a hash for each replica with other pods, which takes next to nothing of a ledger.
+	maxAnswers = 940 << 10
+	// maxConfigMap is the most bytes with which the ledger is written at all, and the most of these answers.
 	maxConfigMap = 1 << 20
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
@@ -76,33 +76,11 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
 		p.unchanged, p.Ledger = true, state.ledger.Ledger
-		return p, p.write()
+		return p, p.write(state.ledger.compressed)
 	}
 	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
-	p.Result = reservation.Reserve(in)
-	if err := p.write(); err != nil {
+	if err := p.fill(&in, state); err != nil {
 		return p, err
-	}
-	if p.full() != "" {
-		// What one tenant requests stops nobody else.
-		in.Requests = p.refuseHeavy(in.Requests)
-		p.Result = reservation.Reserve(in)
-		if err := p.write(); err != nil {
-			return p, err
-		}
-	}
-	if full := p.full(); full != "" {
-		if p.notSchedulable == "" {
-			p.notSchedulable, p.message = reasonFull, full
-		}
-		in.Full, in.NotSchedulable, p.refused = true, p.message, nil
-		p.Result = reservation.Reserve(in)
-		if err := p.write(); err != nil {
-			return p, err
-		}
-		if !p.writable() {
-			p.Ledger, p.ledger = state.ledger.Ledger, state.ledger.compressed
-		}
 	}
 	p.namespaces = needed(c, p, state)
 	switch {
@@ -112,80 +90,6 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 		p.next = now.Add(reservation.LeavingGrace)
 	}
 	return p, nil
-}
-
-func (p *ledgerPlan) write() (err error) {
-	p.ledger, p.plain, err = reservation.Compress(&p.Ledger)
-	return err
-}
-
-// encoded is the number of bytes of the ledger as the API server has it.
-func (p *ledgerPlan) encoded() int { return base64.StdEncoding.EncodedLen(len(p.ledger)) }
-
-// full says why the ledger is too large, if so.
-func (p *ledgerPlan) full() string {
-	switch n := p.encoded(); {
-	case n > maxLedger:
-		return fmt.Sprintf("the ledger would have %d bytes, and the limit is %d", n, maxLedger)
-	case p.plain > reservation.MaxPlain:
-		return fmt.Sprintf("the ledger would have %d bytes before it is compressed, and the limit is %d", p.plain, reservation.MaxPlain)
-	}
-	return ""
-}
-
-// refuseHeavy refuses the requests of the namespaces that would have more than their share of a ledger that is too large.
-func (p *ledgerPlan) refuseHeavy(requests []reservation.CapacityRequest) []reservation.CapacityRequest {
-	services := map[string][]reservation.Service{}
-	for _, s := range p.Services {
-		services[s.Namespace] = append(services[s.Namespace], s)
-	}
-	sizes := make(map[string]int, len(services))
-	limit, plain := base64.StdEncoding.DecodedLen(maxLedger), p.encoded() <= maxLedger
-	if plain {
-		limit = reservation.MaxPlain
-	}
-	for namespace, of := range services {
-		compressed, n, err := reservation.Compress(of)
-		if err != nil {
-			return requests // It was compressed before, as a part of the ledger.
-		}
-		if sizes[namespace] = len(compressed); plain {
-			sizes[namespace] = n
-		}
-	}
-	share := shareOf(limit, slices.Sorted(maps.Values(sizes)))
-	for _, namespace := range slices.Sorted(maps.Keys(sizes)) {
-		if sizes[namespace] > share {
-			p.refused = append(p.refused, namespace)
-		}
-	}
-	requests = slices.Clone(requests)
-	for i := range requests {
-		if r := &requests[i]; r.NotAllowed == "" && sizes[r.Namespace] > share {
-			r.NotAllowed = messageHeavy
-		}
-	}
-	return requests
-}
-
-const messageHeavy = "the ledger is full, and its namespace has more than its share of it"
-
-// shareOf returns how much each of those may have that want more than that, so that all together stay within a limit. Sizes are sorted.
-func shareOf(limit int, sizes []int) int {
-	for i, n := range sizes {
-		share := limit / (len(sizes) - i)
-		if n > share {
-			return share
-		}
-		limit -= n
-	}
-	return math.MaxInt
-}
-
-// writable tells whether the next call can read the ledger. Requests can make it larger although it takes no grants: if each
-// replica of a service requests less than before, but not the same, each has a grant of its own. The former ledger stays then.
-func (p *ledgerPlan) writable() bool {
-	return p.encoded() <= maxConfigMap && p.plain <= reservation.MaxDecompressed
 }
 
 // notSchedulable says why a cluster reserves nothing new.

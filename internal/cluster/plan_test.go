@@ -15,6 +15,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
@@ -163,7 +164,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestHeavy proves that a tenant who fills the ledger stops nobody else.
+// TestHeavy proves that a tenant who fills the ledger stops nobody else, neither with what it requests nor with what it has.
 func TestHeavy(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	letters := func(n int) string {
@@ -173,34 +174,72 @@ func TestHeavy(t *testing.T) {
 		}
 		return string(b)
 	}
-	c, state := observedWith(t, runs)
-	state.free.Pools = append(state.free.Pools, capacity.NewPool("more", nil, []capacity.NodeClass{{Count: 9, Free: capacity.Resources{"nvidia.com/gpu": 8000, "cpu": 64000}}}))
-	for i := range 4 {
-		id := reservation.ServiceID{Namespace: "heavy", Name: "s-" + strconv.Itoa(i), UID: "h-" + strconv.Itoa(i)}
-		shapes := make([]capacity.PodRequirements, 14)
-		for j := range shapes {
-			shapes[j].Requests = capacity.Resources{"cpu": 1}
-			for range reservation.MaxTolerations {
-				shapes[j].Tolerations = append(shapes[j].Tolerations, corev1.Toleration{Key: letters(300), Value: letters(63)})
+	asksFor := func(namespace string, services, shapes int) []reservation.CapacityRequest {
+		var all []reservation.CapacityRequest
+		for i := range services {
+			id := reservation.ServiceID{Namespace: namespace, Name: "s-" + strconv.Itoa(i), UID: namespace + strconv.Itoa(i)}
+			each := make([]capacity.PodRequirements, shapes)
+			for j := range each {
+				each[j].Requests = capacity.Resources{"cpu": 1}
+				for range reservation.MaxTolerations {
+					each[j].Tolerations = append(each[j].Tolerations, corev1.Toleration{Key: letters(300), Value: letters(63)})
+				}
 			}
+			all = append(all, asking(id, false, each))
 		}
-		state.requests = append(state.requests, asking(id, false, shapes))
+		return all
 	}
-	young := asking(reservation.ServiceID{Namespace: "team", Name: "young", UID: "y"}, false, []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 1000}}})
-	young.Created = "2026-03-01T11:59:00Z"
-	state.requests = append(state.requests, young)
-	got, p := plan(t, c, state, noon)
-	granted := map[string]bool{}
-	for _, s := range p.Services {
-		granted[s.UID] = true
+	// One shape takes some 19 KB of a ledger.
+	cases := map[string]struct {
+		reason string
+		// before are how many of its services the heavy namespace requests in each earlier call, and heavy now.
+		before  []int
+		heavy   int
+		refused []string
+		// has tells how many services of the heavy namespace have reservations.
+		has int
+	}{
+		"AtOnce":  {reason: "Nothing is reserved for it.", heavy: 56, refused: []string{"heavy"}},
+		"Kept":    {reason: "What it has got before leaves some room.", before: []int{30, 36, 40, 44, 46, 48}, heavy: 48, refused: []string{"heavy"}, has: 36},
+		"Allowed": {reason: "Three quarters of the ledger are for whoever is alone there.", before: []int{33}, heavy: 33, has: 33},
 	}
-	if diff := cmp.Diff([]string{"heavy"}, p.refused); diff != "" || got.reason != "" || !granted["y"] {
-		t.Errorf("%q, and %v have grants. Refused: -want, +got:\n%s", got.reason, granted, diff)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, state := observedWith(t, runs)
+			state.free.Pools = append(state.free.Pools, capacity.NewPool("more", nil, []capacity.NodeClass{{Count: 9, Free: capacity.Resources{"nvidia.com/gpu": 8000, "cpu": 64000}}}))
+			all := asksFor("heavy", tc.heavy, 1)
+			for _, n := range tc.before {
+				state.requests = all[:n]
+				_, p := plan(t, c, state, noon)
+				state.ledger.Ledger, state.ledger.compressed = p.Ledger, p.ledger
+			}
+			state.requests = slices.Concat(all, asksFor("other", 3, 1))
+			young := asking(reservation.ServiceID{Namespace: "team", Name: "young", UID: "y"}, false, []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 1000}}})
+			young.Created = "2026-03-01T11:59:00Z"
+			state.requests = append(state.requests, young)
+			got, p := plan(t, c, state, noon)
+			granted := map[string]int{}
+			for _, s := range p.Services {
+				granted[s.Namespace]++
+			}
+			// Team has one from before, whose request is missing.
+			if diff := cmp.Diff(tc.refused, p.refused, cmpopts.EquateEmpty()); diff != "" || got.reason != "" {
+				t.Errorf("%s It is %q. Refused: -want, +got:\n%s", tc.reason, got.reason, diff)
+			}
+			want := map[string]int{"team": 2, "other": 3}
+			if tc.has > 0 {
+				want["heavy"] = tc.has
+			}
+			if diff := cmp.Diff(want, granted); diff != "" {
+				t.Errorf("%s Services with reservations: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
 // TestSplit proves that the next call can always read the ledger, whatever is requested of replicas that have grants.
-// There, replicas with equal grants share one, so a difference between them makes the ledger many times as large.
+// There, replicas with equal grants share one, so a difference between them makes the ledger many times as large. Others get what they
+// request all the same.
 func TestSplit(t *testing.T) {
 	const replicas, shapes, most = 4096, 128, 5000
 	cases := map[string]struct {
@@ -244,15 +283,19 @@ func TestSplit(t *testing.T) {
 			if state.ledger.compressed, _, err = reservation.Compress(&state.ledger.Ledger); err != nil {
 				t.Fatal(err)
 			}
+			state.requests = append(state.requests, asking(reservation.ServiceID{Namespace: "other", Name: "o", UID: "o"}, false, make([]capacity.PodRequirements, 1)))
 			_, p := plan(t, c, state, noon)
-			if p.notSchedulable != reasonFull {
-				t.Errorf("%s It is %q, want %s", tc.reason, p.notSchedulable, reasonFull)
+			if is := schedulable(p); is.Reason != reasonFull || is.Status != composite.True {
+				t.Errorf("%s It is %s %q, want True with %s", tc.reason, is.Status, is.Reason, reasonFull)
 			}
 			got, err := reservation.DecodeLedger(p.ledger)
 			if err != nil {
 				t.Fatalf("%s The ledger cannot be read: %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(state.ledger.Services, got.Services, cmpopts.EquateEmpty()); diff != "" {
+			if n := len(state.ledger.Services); len(got.Services) != n+1 || got.Services[n].Name != "o" {
+				t.Fatalf("%s %d services have reservations, want %d, and the other tenant's as the last one", tc.reason, len(got.Services), n+1)
+			}
+			if diff := cmp.Diff(state.ledger.Services, got.Services[:len(state.ledger.Services)], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-before, +after:\n%.2000s", tc.reason, diff)
 			}
 		})

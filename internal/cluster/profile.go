@@ -116,10 +116,8 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) {
 	// A service that got something now is told both with the next call: a refusal alone would send
 	// it to other clusters at once.
 	refused := slices.DeleteFunc(slices.Clone(p.Pending), func(w reservation.Pending) bool { return w.Got })
-	all := profile.Answers{Pending: pending(refused)}
-	for i := range state.ledger.Services {
-		all.Reservations = append(all.Reservations, reservationOf(&state.ledger.Services[i]))
-	}
+	all := reservedAnswers(state.ledger.Services)
+	all.Pending = pending(refused)
 	for i, part := range all.Split() {
 		k := key.Answers(i)
 		if part == nil {

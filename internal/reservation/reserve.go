@@ -47,6 +47,9 @@ type Input struct {
 	// Full tells that the ledger takes no further grants, not even of what runs without any, and no new generations of
 	// those that it has. One that is too large cannot be written, and every call would fail.
 	Full bool
+	// Kept are the namespaces whose grants stay exactly as they are, whatever is requested and whatever runs. Their services get
+	// no answer.
+	Kept map[string]bool
 	Now  time.Time
 }
 
@@ -210,6 +213,9 @@ func open(in *Input) *book {
 	}
 	slices.SortStableFunc(oldestFirst, CompareAge)
 	for _, r := range oldestFirst {
+		if in.Kept[r.Namespace] {
+			continue
+		}
 		if a := account(r.ServiceID()); a.request == nil {
 			a.open(r, in.Cluster)
 		}
@@ -220,7 +226,9 @@ func open(in *Input) *book {
 		}
 	}
 	for _, a := range b.accounts {
-		b.keep(a)
+		if !in.Kept[a.Namespace] {
+			b.keep(a)
+		}
 	}
 	b.countUsages()
 	return b

@@ -848,3 +848,39 @@ func TestFull(t *testing.T) {
 		})
 	}
 }
+
+// TestKept proves that nothing of a request or of Objects changes what is kept. The service has one grant of 4 GPUs.
+func TestKept(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		request []CapacityRequest
+		inUse   map[ServiceID]map[key.ReplicaID]bool
+		since   time.Time
+	}{
+		"Same":      {reason: "It is requested.", request: []CapacityRequest{request("a", 4, 1)}},
+		"Smaller":   {reason: "A smaller grant may take more of the ledger.", request: []CapacityRequest{grown(request("a", 3, 1))}},
+		"Added":     {reason: "So does a further one.", request: []CapacityRequest{request("a", 4, 2)}},
+		"Runs":      {reason: "So do those that run.", request: []CapacityRequest{running(request("a", 4, 2), "0/0", "0/1")}},
+		"Withdrawn": {reason: "What is withdrawn together with such a change waits for it.", request: []CapacityRequest{withoutGroups(request("a", 4, 1))}},
+		"Missing":   {reason: "Nothing is known of its request.", inUse: map[ServiceID]map[key.ReplicaID]bool{reserved("a", "0/0").ServiceID: {}}, since: noon.Add(-time.Hour)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			has := withGPUs(reserved("a", "0/0"), 4)
+			has.MissingSince = tc.since
+			before := Ledger{Services: []Service{has}}
+			other := request("b", 4, 1)
+			other.Namespace = "other"
+			result := Reserve(Input{
+				Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: before, Requests: append(tc.request, other), InUse: tc.inUse,
+				Kept: map[string]bool{has.Namespace: true}, Now: noon,
+			})
+			if len(result.Services) != 2 || len(result.Pending) > 0 {
+				t.Fatalf("%s %d services have reservations, and %d wait", tc.reason, len(result.Services), len(result.Pending))
+			}
+			if diff := cmp.Diff(before.Services[0], result.Services[0]); diff != "" {
+				t.Errorf("%s\n-before +after:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

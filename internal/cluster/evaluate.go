@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"time"
@@ -60,12 +61,13 @@ func ConditionTypes() []string {
 	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Exclusive, Schedulable}
 }
 
-// evaluate answers with the objects, the status and the conditions of a cluster.
-func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object) composite.Answer {
+// evaluate answers with the objects, the status and the conditions of a cluster. The response has room for some bytes besides the
+// objects.
+func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, room int) composite.Answer {
 	a := composite.Answer{
 		Objects:    objects,
 		Ready:      make(map[key.Key]bool, len(objects)),
-		Status:     status(c, state, p),
+		Status:     status(c, state, p, room),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
 		Due:        p.due(),
@@ -107,7 +109,7 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 
 // status returns the status of a cluster. It stays as it was while the requests are
 // not known.
-func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceClusterStatus {
+func status(c *parsed, state *observedState, p *ledgerPlan, room int) v1alpha1.InferenceClusterStatus {
 	if p.unchanged {
 		st := c.Status
 		st.ObservedGeneration, st.ClusterUID = c.Generation, state.identity.known
@@ -132,7 +134,7 @@ func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceCl
 		st.NodeCount += pool.NodeCount
 		st.Pools = append(st.Pools, pool)
 	}
-	addReservations(&st, p)
+	addReservations(&st, p, room)
 	return st
 }
 
@@ -140,8 +142,12 @@ func status(c *parsed, state *observedState, p *ledgerPlan) v1alpha1.InferenceCl
 func summaryOfKueue(queue string) string { return "admission by Kueue, LocalQueue " + queue }
 
 // addReservations adds what is reserved and what is pending, for people to read. A status with too
-// many services is cut.
-func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
+// many services is cut. The response has room for some bytes.
+func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan, room int) {
+	st.Pending = pending(p.Pending[:min(len(p.Pending), maxPending)])
+	if text, err := json.Marshal(st); err == nil {
+		room -= inResponse(text)
+	}
 	size := 0
 	for i := range p.Services {
 		s := &p.Services[i]
@@ -150,13 +156,19 @@ func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan) {
 		r.Pods, r.Resources = count(pods), resources.List(false)
 		if text, err := json.Marshal(r); err == nil {
 			size += len(text)
+			room -= inResponse(text)
 		}
-		if size > maxStatus {
+		if size > maxStatus || room < 0 {
 			break
 		}
 		st.Reservations = append(st.Reservations, r)
 	}
-	st.Pending = pending(p.Pending[:min(len(p.Pending), maxPending)])
+}
+
+// inResponse returns how many bytes a value takes in a response at most. A number takes nine of them, however short it is in JSON.
+func inResponse(text []byte) int {
+	const more = 10
+	return len(text) + more*(bytes.Count(text, []byte(","))+bytes.Count(text, []byte(":")))
 }
 
 func reservationOf(s *reservation.Service) v1alpha1.Reservation {

@@ -20,14 +20,14 @@ import (
 )
 
 // written is a capacity request as somebody wrote it by hand.
-func written(t *testing.T, uid, namespace, requirements, replicas, more string) *fnv1.Resource {
+func written(t *testing.T, uid, namespace, name, requirements, replicas string) *fnv1.Resource {
 	t.Helper()
 	s, err := structpb.NewStruct(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": uid, "namespace": namespace, "ownerReferences": []any{map[string]any{"controller": true, "uid": uid}}},
 		"data": map[string]any{"request": fmt.Sprintf(
-			`{"uid":%q,"namespace":%q,"name":%q,"created":"2020-01-01T00:00:00Z","podRequirements":{%s},"clusters":[{"names":["us-east"],"namespace":"models","groups":[{"name":"0","replicas":[%s]}]%s}]}`,
-			uid, namespace, uid, requirements, replicas, more)},
+			`{"uid":%q,"namespace":%q,"name":%q,"created":"2020-01-01T00:00:00Z","podRequirements":{%s},"clusters":[{"names":["us-east"],"namespace":"models","groups":[{"name":"0","replicas":[%s]}]}]}`,
+			uid, namespace, name, requirements, replicas)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +49,10 @@ func inOnePart(text string) string {
 func TestAnswersFit(t *testing.T) {
 	const ofConfigMap, side = 1 << 20, 64
 	xr := head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 5000, allocatable: {cpu: 1000, nvidia.com/gpu: 8}}]}\n"
-	var replicas []string
+	var differ, equal []string
 	for i := range side * side {
-		replicas = append(replicas, fmt.Sprintf(`{"name":"w/%d","pods":{"a":%d,"b":%d}}`, i, 1+i/side, 1+i%side))
+		differ = append(differ, fmt.Sprintf(`{"name":"w/%d","pods":{"a":%d,"b":%d}}`, i, 1+i/side, 1+i%side))
+		equal = append(equal, fmt.Sprintf(`{"name":"w/%d","pods":{"a":1}}`, i))
 	}
 	random := rand.New(rand.NewPCG(5, 6))
 	letters := func(n int) string {
@@ -62,15 +63,17 @@ func TestAnswersFit(t *testing.T) {
 		return string(b)
 	}
 	cases := map[string]struct {
-		reason string
-		forged int
+		reason   string
+		forged   int
+		replicas []string
 		// waiting are services that wait, with long names.
 		waiting int
 		full    bool
 	}{
-		"Few":  {reason: "They fit.", forged: 2},
-		"Part": {reason: "All of their answers are in one part, which is a ConfigMap.", forged: 20, full: true},
-		"All":  {reason: "All parts are in one response.", forged: 26, waiting: 1600, full: true},
+		"Few":    {reason: "They fit.", forged: 2, replicas: differ},
+		"Part":   {reason: "All of their answers are in one part, which is a ConfigMap.", forged: 20, replicas: differ, full: true},
+		"All":    {reason: "All parts are in one response.", forged: 26, replicas: differ, waiting: 1600, full: true},
+		"Status": {reason: "A number in the status has more bytes in the response than in JSON.", forged: 46, replicas: equal, waiting: 1600},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,12 +84,12 @@ func TestAnswersFit(t *testing.T) {
 				if tc.waiting == 0 {
 					uid = inOnePart(uid + "-")
 				}
-				*items = append(*items, written(t, uid, "hostile", `"a":{"requests":{"cpu":1}},"b":{"requests":{"cpu":2}}`, strings.Join(replicas, ","), ""))
+				*items = append(*items, written(t, uid, "hostile", uid, `"a":{"requests":{"cpu":1}},"b":{"requests":{"cpu":2}}`, strings.Join(tc.replicas, ",")))
 			}
 			for range tc.waiting {
-				*items = append(*items, written(t, letters(253), "hostile", `"w":{"requests":{"nvidia.com/gpu":9000}}`, `{"name":"w/0","pods":{"w":1}}`, ""))
+				*items = append(*items, written(t, letters(253), "hostile", letters(253), `"w":{"requests":{"nvidia.com/gpu":9000}}`, `{"name":"w/0","pods":{"w":1}}`))
 			}
-			*items = append(*items, written(t, "friendly", "friendly", `"w":{"requests":{"nvidia.com/gpu":8000}}`, `{"name":"w/0","pods":{"w":1}}`, ""))
+			*items = append(*items, written(t, "friendly", "friendly", "friendly", `"w":{"requests":{"nvidia.com/gpu":8000}}`, `{"name":"w/0","pods":{"w":1}}`))
 			ledger, full := "{}", false
 			for call := range 2 {
 				req.Observed.Resources[keyLedger] = doc(t, ledgerOf(ledger))

@@ -144,7 +144,7 @@ func summaryOfKueue(queue string) string { return "admission by Kueue, LocalQueu
 // addReservations adds what is reserved and what is pending, for people to read. A status with too
 // many services is cut. The response has room for some bytes.
 func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan, room int) {
-	st.Pending = pending(p.Pending[:min(len(p.Pending), maxPending)])
+	st.Pending = atMost(pending(p.Pending), maxPending, maxPendingBytes, inStatus)
 	if text, err := json.Marshal(st); err == nil {
 		room -= inResponse(text)
 	}
@@ -163,6 +163,15 @@ func addReservations(st *v1alpha1.InferenceClusterStatus, p *ledgerPlan, room in
 		}
 		st.Reservations = append(st.Reservations, r)
 	}
+}
+
+// inStatus returns how many bytes a pending request has in the status.
+func inStatus(p *v1alpha1.PendingRequest, _ bool) int {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return maxPendingBytes // Its fields are texts and numbers, which always can be encoded.
+	}
+	return len(text)
 }
 
 // inResponse returns how many bytes a value takes in a response at most. A number takes nine of them, however short it is in JSON.

@@ -53,8 +53,9 @@ const (
 	// maxStatus is the most bytes of the reservations in the status, which are for people to
 	// read. The ledger has all of them.
 	maxStatus = 900 << 10
-	// maxPending is the most pending requests in the status. They take some 300 KiB.
-	maxPending = 1000
+	// maxPending is the most pending requests in the status, and maxPendingBytes the most bytes of these. A thousand take some 300 KiB.
+	maxPending      = 1000
+	maxPendingBytes = 400 << 10
 	// maxRefused is the most bytes of the names, UIDs and messages of pending requests in one part of the answers,
 	// which takes some 700 services. Crossplane takes 4 MiB of all that a cluster is composed of.
 	maxRefused = 48 << 10

@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/profile"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/sorting"
 )
 
 // profile adds the profile of the cluster, and the estimates.
@@ -123,7 +124,7 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) {
 		if part == nil {
 			continue
 		}
-		part.Pending = atMost(part.Pending, maxRefused)
+		part.Pending = atMost(part.Pending, len(part.Pending), maxRefused, inAnswer)
 		encoded, err := part.Encode()
 		r.err = errors.Join(r.err, err)
 		m := corev1.ConfigMap(profile.PartName(r.Name, i), r.input.Namespace).WithLabels(r.labels()).WithBinaryData(map[string][]byte{profile.AnswersKey: encoded})
@@ -134,21 +135,41 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) {
 	}
 }
 
-// atMost returns the first of some pending requests, whose texts have some bytes together. Equal messages count once, because they
-// compress. Those beyond get no answer. After a minute their services ask other clusters.
-func atMost(all []v1alpha1.PendingRequest, bytes int) []v1alpha1.PendingRequest {
-	messages := map[string]bool{}
-	for i := range all {
+// inAnswer returns how many bytes the texts of a pending request add to an answer. A message that was told before compresses.
+func inAnswer(p *v1alpha1.PendingRequest, told bool) int {
+	n := len(p.UID) + len(p.Namespace) + len(p.Name)
+	if told {
+		return n
+	}
+	return n + len(p.Message)
+}
+
+// atMost returns the most pending requests that have some bytes together, in their order. Namespaces take turns, so that none takes
+// the place of others. One with a request that does not fit gets no further turn. Services whose requests are left out of the answers
+// ask other clusters after a minute.
+func atMost(all []v1alpha1.PendingRequest, most, bytes int, sizeOf func(p *v1alpha1.PendingRequest, told bool) int) []v1alpha1.PendingRequest {
+	left, told, fit := map[string]bool{}, map[string]bool{}, make([]bool, len(all))
+	for _, i := range sorting.InTurn(len(all), func(i int) string { return all[i].Namespace }) {
 		p := &all[i]
-		if bytes -= len(p.UID) + len(p.Namespace) + len(p.Name); !messages[p.Message] {
-			bytes -= len(p.Message)
-			messages[p.Message] = true
+		if left[p.Namespace] || most == 0 {
+			continue
 		}
-		if bytes < 0 {
-			return all[:i]
+		n := sizeOf(p, told[p.Message])
+		if n > bytes {
+			left[p.Namespace] = true
+			continue
+		}
+		bytes -= n
+		most--
+		fit[i], told[p.Message] = true, true
+	}
+	var some []v1alpha1.PendingRequest
+	for i := range all {
+		if fit[i] {
+			some = append(some, all[i])
 		}
 	}
-	return all
+	return some
 }
 
 // kept adds the profile, the estimates and the answers as they are, while the capacity requests are not known.

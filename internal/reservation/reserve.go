@@ -1,7 +1,6 @@
 package reservation
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -357,16 +356,10 @@ func (a *account) unreserved() []ReplicaRequest {
 // inTurn returns the services whose waiting time the ledger remembers. Each namespace has its first one among them, then its
 // second one, and so on: many services of one that never fit would hide those of the others.
 func inTurn(waiting []*account) map[*account]bool {
-	turns, all := map[string]int{}, map[*account]bool{}
-	turn := make(map[*account]int, len(waiting))
+	all := map[*account]bool{}
 	order := slices.DeleteFunc(slices.Clone(waiting), func(a *account) bool { return a.request.NotAllowed != "" })
-	for _, a := range order {
-		turn[a] = turns[a.Namespace]
-		turns[a.Namespace]++
-	}
-	slices.SortStableFunc(order, func(x, y *account) int { return cmp.Compare(turn[x], turn[y]) })
-	for _, a := range order[:min(len(order), maxWaiting)] {
-		all[a] = true
+	for _, i := range sorting.InTurn(len(order), func(i int) string { return order[i].Namespace })[:min(len(order), maxWaiting)] {
+		all[order[i]] = true
 	}
 	return all
 }

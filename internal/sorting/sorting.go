@@ -1,7 +1,11 @@
 // Package sorting compares items.
 package sorting
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // First compares two items by whether something holds of them. That of which it holds comes first.
 func First(a, b bool) int {
@@ -20,4 +24,18 @@ func Earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// InTurn returns the indexes of some items so that their groups take turns: the first item of each group comes first, then the second
+// ones, and so on.
+func InTurn(items int, groupOf func(int) string) []int {
+	turns, turn, all := map[string]int{}, make([]int, items), make([]int, items)
+	for i := range items {
+		all[i] = i
+		group := groupOf(i)
+		turn[i] = turns[group]
+		turns[group]++
+	}
+	slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(turn[i], turn[j]) })
+	return all
 }

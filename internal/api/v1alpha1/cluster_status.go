@@ -71,8 +71,8 @@ type InferenceClusterStatus struct {
 	// +listType=atomic
 	Reservations []Reservation `json:"reservations,omitempty"`
 
-	// Pending are the first thousand services that request more than is reserved for them,
-	// in the order in which they are served.
+	// Pending are a thousand services at most that request more than is reserved for them, in the
+	// order in which they are served. If there are more, the namespaces take turns.
 	// +optional
 	// +listType=atomic
 	Pending []PendingRequest `json:"pending,omitempty"`

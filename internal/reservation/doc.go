@@ -77,6 +77,8 @@ Reserve decides in this order:
     Quota is held in the same way, from services of the namespace that come after. The namespaces share how many
     services the ledger remembers the time of (TestWaitingOfNamespaces).
 
+If the ledger is nearly full, Kept has namespaces for which none of these rules applies: their grants stay as they are (TestKept).
+
 TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what becomes of grants from
 before tolerations counted, and TestGrowthBesideShortPool what rule 4
 says of them. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,

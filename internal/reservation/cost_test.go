@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -176,6 +177,142 @@ func TestWaitingIsCheap(t *testing.T) {
 				t.Errorf("%s It takes %v allocations, and %v beside few grants", tc.reason, many, few)
 			}
 		})
+	}
+}
+
+// TestHoldingIsBounded proves that what room and quota are held for is looked for within the budget of the namespace. A service that has
+// waited for long has many grants, and many different units that wait.
+func TestHoldingIsBounded(t *testing.T) {
+	const waiting = 300
+	start := func(grants int, quota int64) (*book, []unit) {
+		req := request("a", 9, slices.Repeat([]int{1}, waiting)...)
+		for i, g := range req.Clusters[here].Groups {
+			g.Replicas[0].Pods["w"] = int64(i + 1)
+		}
+		in := Input{Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 0)), Now: noon, Quotas: map[string]Quota{"team": gpuQuota(0, quota, 0)}, Requests: []CapacityRequest{req}}
+		for i := range grants {
+			shape := capacity.PodRequirements{Requests: capacity.Resources{fmt.Sprintf("example.com/%d", i): 1000}}
+			in.Ledger.Services = append(in.Ledger.Services, Service{ServiceID: req.ServiceID(), Shapes: []capacity.PodRequirements{shape}, Grants: []Grant{{Pods: []int64{1}, Replicas: []key.ReplicaID{key.ReplicaID(fmt.Sprint("w/", i))}, Started: true}}})
+		}
+		b := open(&in)
+		b.count()
+		b.accounts[0].waitingSince = noon.Add(-time.Hour)
+		return b, b.units(b.accounts[0])
+	}
+	rooms := map[string]struct {
+		reason string
+		grants int
+		want   int
+	}{
+		"Few":  {"All of them are looked at.", 2, waiting},
+		"Many": {"Each time, as many shapes are put onto nodes. What is left of the budget decides.", 2000, 1},
+	}
+	for name, tc := range rooms {
+		t.Run(name, func(t *testing.T) {
+			b, units := start(tc.grants, 1<<20)
+			for i := range units {
+				b.refuse(&units[i], refusal{why: "no"})
+			}
+			if got := len(b.accounts[0].noRoom); got != tc.want || len(b.accounts[0].waits) != waiting {
+				t.Errorf("%s It looks at %d of %d units, want %d", tc.reason, got, waiting, tc.want)
+			}
+		})
+	}
+	t.Run("Quota", func(t *testing.T) {
+		cost := func(grants int) float64 {
+			b, units := start(grants, 4)
+			i := 0
+			return testing.AllocsPerRun(waiting-1, func() { b.beyondQuota(&units[i]); i++ })
+		}
+		if few, many := cost(2), cost(2000); few != many {
+			t.Errorf("A unit takes %v allocations, and %v beside few grants", many, few)
+		}
+	})
+}
+
+// TestSums proves that the sums of what is granted follow each grant.
+func TestSums(t *testing.T) {
+	growing := grown(request("a", 4, 2, 1))
+	growing.PodRequirements["w"] = *capacitytest.Requirements(2, 3)
+	cases := map[string]struct {
+		reason   string
+		requests []CapacityRequest
+	}{
+		"New":   {"What is granted is added.", []CapacityRequest{request("a", 1, 1, 2), request("b", 2, 3)}},
+		"Grows": {"What it replaces is gone.", []CapacityRequest{growing}},
+		"Runs":  {"So is what runs without a grant.", []CapacityRequest{running(request("a", 4, 3), "0/2")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := open(&Input{
+				Cluster: here, Free: twoPools(2, 2), Now: noon, Quotas: map[string]Quota{"team": gpuQuota(0, 100, 0)},
+				Ledger: Ledger{Services: []Service{withGPUs(reserved("a", "0/0", "0/1"), 1)}}, Requests: tc.requests,
+			})
+			b.count()
+			b.serveRunning()
+			b.serve()
+			for _, a := range b.accounts {
+				want := tally{}
+				for _, g := range a.granted {
+					want.add(g.pods, 1)
+				}
+				if diff := cmp.Diff(b.pods(want).id, b.pods(a.all).id); diff != "" || len(want) == 0 {
+					t.Errorf("%s %s has other pods.\n-want +got:\n%s", tc.reason, a.Name, diff)
+				}
+				if diff := cmp.Diff(b.amount(b.pods(want)), a.amount); diff != "" {
+					t.Errorf("%s %s has other amounts.\n-want +got:\n%s", tc.reason, a.Name, diff)
+				}
+			}
+		})
+	}
+}
+
+// combined is a request of some groups, each of which has other numbers of pods of two shapes, and a cluster whose pools have labels. If some are
+// too large, every other one fits no node.
+func combined(groups int, large bool) Input {
+	req := request("a", 1, slices.Repeat([]int{1}, groups)...)
+	req.PodRequirements["x"], req.PodRequirements["large"] = *capacitytest.Requirements(1, 2), *capacitytest.Requirements(9, 1)
+	for i, g := range req.Clusters[here].Groups {
+		g.Replicas[0].Pods = map[string]int64{"w": int64(1 + i%100), "x": int64(1 + i/100)}
+		if large && i%2 == 1 {
+			g.Replicas[0].Pods = map[string]int64{"w": int64(i), "large": 1}
+		}
+	}
+	return Input{Cluster: here, Free: twoPools(5000, 5000), Now: noon, Requests: []CapacityRequest{req}}
+}
+
+// TestChoosingIsBounded proves that what it costs to choose pools counts. Each set of pods that differs is put onto nodes by itself, however
+// few shapes there are.
+func TestChoosingIsBounded(t *testing.T) {
+	in := combined(400, false)
+	b := open(&in)
+	b.count()
+	var all []want
+	for _, u := range b.units(b.accounts[0]) {
+		all = append(all, u.wants...)
+	}
+	b.serving.looks = 1500
+	if b.grantAll(all) {
+		t.Error("400 sets of pods take as little as two")
+	}
+	if !b.grantAll(all[:100]) || b.serving.looks > 1000 {
+		t.Errorf("100 sets of pods are not granted, or count for nothing: %d node classes are left", b.serving.looks)
+	}
+	if cost, why := b.try(all[100:], false, new(int)); why != "" || cost < 300 {
+		t.Errorf("one service may choose within its share, and it counts: %d, %s", cost, why)
+	}
+}
+
+// TestTogetherIsBounded proves that once a call has looked at enough, it tries several units at once a few times more, and then each alone.
+func TestTogetherIsBounded(t *testing.T) {
+	in := combined(4000, true)
+	b := open(&in)
+	b.hasLabels = false
+	b.count()
+	b.serving.looks = 100
+	b.serve()
+	if got := b.serving.packings; got != minPackings || b.serving.looks < -1000 {
+		t.Errorf("it tries several units %d times more, want %d: %d node classes are left", got, minPackings, b.serving.looks)
 	}
 }
 

@@ -2,7 +2,6 @@ package reservation
 
 import (
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -101,8 +100,7 @@ func (b *book) fitsAlone(wants []want, of *share) bool {
 	of.looks -= len(alone) * b.Free.ClassCount()
 	empty := b.Free.Clone()
 	empty.Budget = &of.steps
-	ok, _ := empty.Allocate(alone.podSets())
-	return ok
+	return fits(&empty, alone)
 }
 
 // idOf returns a text that is the same for equal wants of one call.
@@ -138,25 +136,25 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	if !move {
 		why = b.free.Short(sorted(more), sorted(makesRoom))
 	}
+	choosing := choices(wants) * b.free.ClassCount()
 	switch {
 	case why != "":
 		return cost, why
-	case anew && b.serving.looks <= 0 && b.serving.packings >= minPackings:
+	case anew && b.serving.looks <= 0 && b.serving.packings >= minPackings, steps == nil && choosing > max(b.serving.looks, 0):
 		return cost, messageNextCall
 	}
 	// It copies the counts, so what is short by the sums alone is refused before.
 	next, free, place := b.countedWith(more, gone), &b.free, more
-	if anew {
+	if anew || steps == nil && b.serving.looks <= 0 {
 		b.serving.packings++
+	}
+	if anew {
 		b.serving.looks -= len(next) * b.Free.ClassCount()
 		clone := b.Free.Clone()
 		place, free = b.withoutShort(&clone, next, more), &clone
 	}
 	left, chosen, why := b.put(free, wants, place, steps)
-	cost += len(place) * left.ClassCount()
-	if slices.ContainsFunc(wants, func(w want) bool { return w.chooses }) {
-		cost += len(more) * left.ClassCount()
-	}
+	cost += len(place)*left.ClassCount() + choosing
 	if why != "" {
 		return cost, why
 	}
@@ -209,6 +207,7 @@ func (b *book) enter(wants []want) {
 	b.spend(wants)
 	for _, w := range wants {
 		w.account.set(w.replica.Name, b.newGrant(w.account.granted[w.replica.Name], w.replica.Generation, w.requested, w.pods, w.pin))
+		w.account.all.move(w.before, w.pods)
 		w.account.got = true
 		clear(w.account.noRoom)
 		clear(w.account.noQuota)

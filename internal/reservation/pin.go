@@ -102,6 +102,19 @@ func (b *book) put(free *capacity.Free, wants []want, place tally, steps *int) (
 	return left, wants, why
 }
 
+// choices returns how many pod sets choose puts onto nodes by themselves: each set of pods that differs is tried in each pool, and before that
+// the pools are sorted for it.
+func choices(wants []want) int {
+	known, n := map[string]bool{}, 0
+	for i := range wants {
+		if p := &wants[i].pods; wants[i].chooses && !known[p.id] {
+			known[p.id] = true
+			n += 1 + len(p.sets)
+		}
+	}
+	return n
+}
+
 // choose puts pods onto nodes, those of the wants that choose a pool at last. It returns the wants
 // with their pools, or why the pods do not fit.
 func (b *book) choose(free *capacity.Free, wants []want, place tally) ([]want, string) {

@@ -47,7 +47,8 @@ func (b *book) countUsages() {
 	}
 	for _, a := range b.accounts {
 		if u := b.usages[a.Namespace]; u != nil {
-			u.granted.Add(b.grantedTo(a), 1)
+			a.amount = b.grantedTo(a)
+			u.granted.Add(a.amount, 1)
 		}
 	}
 }
@@ -94,11 +95,13 @@ func (b *book) spend(wants []want) {
 		if u == nil {
 			continue
 		}
-		b.addMore(u.granted, w)
 		now := b.amount(w.pods)
-		for name, n := range b.amount(w.before) {
-			if n > now[name] {
-				u.granted[name] = max(u.granted[name]-(n-now[name]), 0)
+		for _, of := range []capacity.Resources{u.granted, w.account.amount} {
+			b.addMore(of, w)
+			for name, n := range b.amount(w.before) {
+				if n > now[name] {
+					of[name] = max(of[name]-(n-now[name]), 0)
+				}
 			}
 		}
 	}
@@ -185,17 +188,19 @@ func (b *book) beyondQuota(u *unit) bool {
 func (b *book) mayHoldQuota(unit *unit) bool {
 	a := unit.account
 	u := b.usages[a.Namespace]
-	if u == nil || u.holder != nil || !b.waitedLong(a) {
+	share := b.serving.shares[a.Namespace]
+	if u == nil || u.holder != nil || !b.waitedLong(a) || share.looks <= 0 {
 		return false
 	}
 	wants := unit.first()
-	if b.exceeds(wants, true) == nil || b.gotAsMuch(a, wants) {
+	if b.exceeds(wants, true) == nil {
 		return false
 	}
 	id := idOf(wants)
 	none, known := a.noQuota[id]
 	if !known {
-		none = b.beyondLimit(a, wants)
+		share.looks -= 1 + len(a.gotPods)
+		none = b.gotAsMuch(a, wants) || b.beyondLimit(a, wants)
 		a.noQuota[id] = none
 	}
 	return !none
@@ -203,10 +208,10 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 
 // beyondLimit tells whether wants exceed what their namespace may have with borrowing, beside the service's own grants.
 func (b *book) beyondLimit(a *account, wants []want) bool {
-	q, all := b.Quotas[a.Namespace], b.grantedTo(a)
-	b.addMore(all, wants...)
-	for name, n := range all {
-		if limit, limited := q.limit(name, true); limited && n > limit {
+	q, more := b.Quotas[a.Namespace], capacity.Resources{}
+	b.addMore(more, wants...)
+	for name := range q.Nominal {
+		if limit, limited := q.limit(name, true); limited && capacity.Saturated(a.amount[name], more[name], 1) > limit {
 			return true
 		}
 	}

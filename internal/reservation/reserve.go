@@ -145,11 +145,15 @@ type account struct {
 	// granted has the grants, in the order of names.
 	granted map[key.ReplicaID]granted
 	names   []key.ReplicaID
+	// all are the pods of all grants, and amount is what these request if the namespace has a quota. Each grant changes them, since adding
+	// up thousands of grants for each of thousands of units takes too long.
+	all    tally
+	amount capacity.Resources
 	// got tells that something was granted in this call, and gotPods are its pods, without pins: pods that a queue of Kueue counts are none.
 	got     bool
 	gotPods tally
-	// noRoom and noQuota tell of wants, by idOf, whether no room or no quota can be held for them beside what is granted. Thousands of units
-	// may want the same, and what is granted has thousands of replicas, too.
+	// noRoom and noQuota tell of wants, by idOf, whether no room or no quota is held for them as long as nothing more is granted. Thousands of
+	// units may want the same.
 	noRoom, noQuota map[string]bool
 	// next is what the first unit that waits needs first.
 	next []want
@@ -193,7 +197,7 @@ func open(in *Input) *book {
 	account := func(id ServiceID) *account {
 		a := known[id]
 		if a == nil {
-			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}, gotPods: tally{}, noRoom: map[string]bool{}, noQuota: map[string]bool{}}
+			a = &account{ServiceID: id, priority: in.Quotas[id.Namespace].Priority, granted: map[key.ReplicaID]granted{}, shapes: map[string]*capacity.PodRequirements{}, all: tally{}, gotPods: tally{}, noRoom: map[string]bool{}, noQuota: map[string]bool{}}
 			known[id] = a
 			b.accounts = append(b.accounts, a)
 		}
@@ -245,18 +249,16 @@ func (b *book) past(t time.Time) time.Time {
 // count puts the pods of all grants onto nodes: all at once, so that the largest come first, and
 // if that fails, pool by pool.
 func (b *book) count() {
-	each := make([]tally, len(b.accounts))
-	for i, a := range b.accounts {
-		each[i] = tally{}
+	for _, a := range b.accounts {
 		for _, name := range a.names {
-			each[i].add(a.granted[name].pods, 1)
+			a.all.add(a.granted[name].pods, 1)
 		}
-		for shape, n := range each[i] {
+		for shape, n := range a.all {
 			b.counted[shape] += n
 		}
 	}
 	if ok, _ := b.free.Allocate(b.counted.podSets()); !ok {
-		b.countInPools(each)
+		b.countInPools()
 		b.free.ClosePools(b.shortPools)
 	}
 }
@@ -264,7 +266,7 @@ func (b *book) count() {
 // countInPools puts pinned pods onto nodes first, which fit nowhere else. The others come then, without the
 // pools that are short, as try puts them there (withoutShort). If that fails, they take what is left of these
 // too, one service after the other.
-func (b *book) countInPools(each []tally) {
+func (b *book) countInPools() {
 	others, pinned := b.free.Clone(), map[string][]capacity.PodSet{}
 	for _, s := range b.counted.podSets() {
 		if s.Requirements.Pin != nil {
@@ -283,8 +285,8 @@ func (b *book) countInPools(each []tally) {
 			return
 		}
 	}
-	for i := range b.accounts {
-		free := slices.DeleteFunc(each[i].podSets(), func(s capacity.PodSet) bool { return s.Requirements.Pin != nil })
+	for _, a := range b.accounts {
+		free := slices.DeleteFunc(a.all.podSets(), func(s capacity.PodSet) bool { return s.Requirements.Pin != nil })
 		b.noteShort(b.free.ForceAllocate(free))
 	}
 }

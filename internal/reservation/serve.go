@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -38,7 +39,8 @@ type serving struct {
 	// shares are what each namespace may still use. looks are those of tries for several units.
 	shares map[string]*share
 	looks  int
-	// packings is how often all grants were put onto nodes anew.
+	// packings is how often all grants were put onto nodes anew, and how often several units were tried at once after the looks for that
+	// were used up.
 	packings int
 	// moves is how often that was done for pods without a pin.
 	moves int
@@ -72,7 +74,7 @@ const (
 	// namespace has minLooks at least.
 	maxLooks = 1 << 18
 	minLooks = 1 << 12
-	// minPackings is how often all grants may be put onto nodes anew, however many these are.
+	// minPackings is how often all grants may be put onto nodes anew, or several units at once, however many these are.
 	minPackings = 8
 )
 
@@ -342,30 +344,30 @@ func (b *book) wait(a *account, wants []want, refused refusal) {
 
 // hold holds room for a service that has waited for long, if what its unit needs first would fit the cluster
 // beside its own grants. Before anything younger is served, it takes what is free of that, and
-// closes the nodes on which the other pods can go first. It holds room for one service at a time.
+// closes the nodes on which the other pods can go first. It holds room for one service at a time. Whether it would fit counts as looked at
+// by its namespace, and is not looked for once that has no share left.
 func (b *book) hold(u *unit) {
 	a := u.account
-	if !b.mayHold(a) {
+	share := b.serving.shares[a.Namespace]
+	if !b.mayHold(a) || share.looks <= 0 {
 		return
 	}
 	wants := u.first()
 	id := idOf(wants)
-	if a.noRoom[id] || b.gotAsMuch(a, wants) {
+	if a.noRoom[id] {
 		return
 	}
-	own, hold := tally{}, tally{}
-	for _, name := range a.names {
-		own.add(a.granted[name].pods, 1)
-	}
+	own, hold := maps.Clone(a.all), tally{}
 	for _, w := range wants {
 		hold.add(w.pods, 1)
 		own.add(w.pods, 1)
 		own.add(w.before, -1)
 	}
+	// Each shape may leave two more classes of nodes for those after it.
+	share.looks -= len(own) * (b.Free.ClassCount() + len(own))
 	empty := b.Free.Clone()
-	empty.Budget = b.free.Budget
-	if ok, _ := empty.Allocate(own.podSets()); !ok {
-		a.noRoom[id] = true
+	empty.Budget = &share.steps
+	if a.noRoom[id] = b.gotAsMuch(a, wants) || !fits(&empty, own); a.noRoom[id] {
 		return
 	}
 	for _, left := range b.free.ForceAllocate(hold.podSets()) {
@@ -374,4 +376,10 @@ func (b *book) hold(u *unit) {
 	b.serving.holder = a
 	b.holdQuota(a, wants, b.serving.borrow)
 	a.why += ". Room is held for it"
+}
+
+// fits tells whether some pods fit. It takes room for them if they do.
+func fits(free *capacity.Free, all tally) bool {
+	ok, _ := free.Allocate(all.podSets())
+	return ok
 }

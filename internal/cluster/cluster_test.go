@@ -928,6 +928,65 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// TestShortReplicas proves how many replicas are read at most, however short their texts are, and that a real fleet is read as a whole.
+func TestShortReplicas(t *testing.T) {
+	ask := func(namespace, name, text string) incoming.Object {
+		o, err := structpb.NewStruct(map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "data": map[string]any{"request": text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return incomingtest.Object(t, o)
+	}
+	replicas := func(n int, format string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = strings.ReplaceAll(format, "#", strconv.Itoa(i))
+		}
+		return strings.Join(all, ",")
+	}
+	const (
+		sent   = `{"uid":"5a0c7d0e-5f3b-4f0f-9d56-3b1d0b6c2a11","namespace":"%[1]s","name":"%[2]s","created":"2026-03-01T12:00:00Z","generation":1,"podRequirements":{"w/leader":{"requests":{"nvidia.com/gpu":8000}}},"clusters":[{"names":["us-east"],"name":"*","namespace":"%[1]s","groups":[%[3]s]}]}`
+		spread = `{"name":"w/#","replicas":[{"name":"w/#","pods":{"w/leader":1},"generation":1}]}`
+	)
+	many := func(requests int, text func(i int) string) []incoming.Object {
+		all := make([]incoming.Object, requests)
+		for i := range all {
+			all[i] = ask("a", strconv.Itoa(i), text(i))
+		}
+		return all
+	}
+	service := fmt.Sprintf(sent, "a", "s", replicas(6, spread))
+	large := fmt.Sprintf(sent, "a", "s", replicas(4096, spread))
+	short := fmt.Sprintf(sent, "a", "s", `{"replicas":[`+replicas(4096, `{"name":"a/#","pods":{"a":1}}`)+`]}`)
+	empty := fmt.Sprintf(sent, "a", "s", replicas(4096, `{}`))
+	texts := fmt.Sprintf(sent, "a", "s", `{"replicas":[`+replicas(16384, `"w/#"`)+`]}`)
+	cases := map[string]struct {
+		reason string
+		found  []incoming.Object
+		read   int
+	}{
+		"Fleet":  {"10,000 services of six replicas each are read.", many(10_000, func(int) string { return service }), 10_000},
+		"Large":  {"So are the largest services.", many(20, func(int) string { return large }), 20},
+		"Short":  {"Each replica counts, although it has 30 bytes. Decoded, it has some hundred.", many(180, func(int) string { return short }), 47},
+		"Groups": {"So does a group without any.", many(1500, func(int) string { return empty }), 95},
+		"Texts":  {"So does each text, such as the name of a replica that runs.", many(180, func(int) string { return texts }), 95},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			read := 0
+			refused := tooLarge(append(tc.found, ask("friendly", "s", service)), maxRead)
+			for _, o := range tc.found {
+				if !refused[nameOf(o)] {
+					read++
+				}
+			}
+			if read != tc.read || refused["friendly/s"] {
+				t.Errorf("%s %d of %d are read, want %d. That of another namespace is read: %t", tc.reason, read, len(tc.found), tc.read, !refused["friendly/s"])
+			}
+		})
+	}
+}
+
 // TestRequestsOfOneTenant proves that the requests of one namespace, which are too large together, stop neither the cluster nor the
 // services of others.
 func TestRequestsOfOneTenant(t *testing.T) {

@@ -82,7 +82,7 @@ func observe(req incoming.Request, c *parsed, now time.Time) (*observedState, er
 	}
 	_, r.reach = r.unwrap(c.keys().Reachable())
 	r.readIdentity(req, c)
-	r.readRequests(req)
+	r.readRequests(req, c.Name)
 	r.readMissing(req, c, now)
 	if c.Spec.LocalQueue() != "" {
 		dropPods(c.Name, r.requests)
@@ -165,7 +165,7 @@ func fromStatus(reservations []v1alpha1.Reservation) reservation.Ledger {
 // different namespaces are of different services.
 //
 // If all of them are too large together, some of those in the namespaces that have the most are ignored.
-func (r *observedState) readRequests(req incoming.Request) {
+func (r *observedState) readRequests(req incoming.Request, cluster string) {
 	found, resolved := req.Required(requests)
 	r.resolved = resolved
 	slices.SortStableFunc(found, func(a, b incoming.Object) int { return strings.Compare(nameOf(a), nameOf(b)) })
@@ -177,7 +177,7 @@ func (r *observedState) readRequests(req incoming.Request) {
 			r.ignored = append(r.ignored, nameOf(i)+": the requests of its namespace are too large together, and only the smallest are read")
 			continue
 		}
-		request, err := readRequest(i)
+		request, err := readRequest(i, cluster)
 		switch {
 		case err != nil:
 			r.ignored = append(r.ignored, fmt.Sprintf("%s: %s", nameOf(i), err))
@@ -190,17 +190,34 @@ func (r *observedState) readRequests(req incoming.Request) {
 	}
 }
 
-// maxRead is the most bytes of capacity requests that one call decodes. 10,000 services have some 5 MiB. Decoded requests take four
-// times as much memory, and the function may take 512 MiB.
-const maxRead = 24 << 20
+const (
+	// maxRead is the most bytes of capacity requests that one call decodes. 10,000 services have some 5 MiB. Decoded requests take some four
+	// times as much memory, and the function may take 512 MiB.
+	maxRead = 24 << 20
+	// perObject and perText are the bytes that each JSON object in a request, and each text, counts for at least. A replica may take as
+	// little as 31 bytes, and takes some 700 once it is decoded and waits. What services write counts for up to twice its bytes.
+	perObject, perText = 64, 16
+)
+
+// sizeOf returns the bytes that the text of a request counts for.
+func sizeOf(text string) int {
+	return max(len(text), perObject*strings.Count(text, "{"), perText*strings.Count(text, `"`)/2)
+}
+
+// A sized request has the bytes that it counts for.
+type sized struct {
+	name  string
+	bytes int
+}
 
 // tooLarge returns the names of the requests that are not read, so that the others have some bytes at most. Each namespace has a
 // share. One that needs less leaves the rest to the others, and of one that needs more, the smallest requests are read.
 func tooLarge(found []incoming.Object, bytes int) map[string]bool {
-	of, sums := map[string][]incoming.Object{}, map[string]int{}
+	of, sums := map[string][]sized{}, map[string]int{}
 	for _, o := range found {
-		of[o.Namespace()] = append(of[o.Namespace()], o)
-		sums[o.Namespace()] += len(requestData.Text(o))
+		each := sized{nameOf(o), sizeOf(requestData.Text(o))}
+		of[o.Namespace()] = append(of[o.Namespace()], each)
+		sums[o.Namespace()] += each.bytes
 	}
 	large := map[string]bool{}
 	namespaces := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[a], sums[b]), strings.Compare(a, b)) })
@@ -210,18 +227,17 @@ func tooLarge(found []incoming.Object, bytes int) map[string]bool {
 		if sums[namespace] <= share {
 			continue
 		}
-		slices.SortStableFunc(of[namespace], func(a, b incoming.Object) int {
-			return cmp.Compare(len(requestData.Text(a)), len(requestData.Text(b)))
-		})
-		for _, o := range of[namespace] {
-			share -= len(requestData.Text(o))
-			large[nameOf(o)] = share < 0
+		slices.SortStableFunc(of[namespace], func(a, b sized) int { return cmp.Compare(a.bytes, b.bytes) })
+		for _, each := range of[namespace] {
+			share -= each.bytes
+			large[each.name] = share < 0
 		}
 	}
 	return large
 }
 
-func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {
+// readRequest returns what a request is for one cluster. It may name a thousand others.
+func readRequest(o incoming.Object, cluster string) (*reservation.CapacityRequest, error) {
 	request, err := reservation.DecodeRequest(requestData.Text(o))
 	if err != nil {
 		return nil, err
@@ -232,7 +248,7 @@ func readRequest(o incoming.Object) (*reservation.CapacityRequest, error) {
 	if request.UID != composite.ControllerUID(o) {
 		return nil, errors.New("the service that it is for did not compose it")
 	}
-	return request, nil
+	return request.Only(cluster), nil
 }
 
 // nameOf returns {namespace}/{name} of an object.

@@ -306,11 +306,7 @@ func (a *account) service() Service {
 
 // pending returns what the service waits for.
 func (a *account) pending() Pending {
-	p := Pending{ServiceID: a.ServiceID, Generation: a.cluster.Newest(), Message: a.why, Got: a.got}
-	for _, w := range a.waits {
-		p.Replicas = append(p.Replicas, w.replica.Name)
-		p.Grows = p.Grows || w.before.id != ""
-	}
+	p := Pending{ServiceID: a.ServiceID, Replicas: a.waits, Generation: a.cluster.Newest(), Message: a.why, Grows: a.grows, Got: a.got}
 	for _, r := range a.unreserved() {
 		p.Running = append(p.Running, r.Name)
 	}

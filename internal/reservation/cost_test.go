@@ -316,6 +316,41 @@ func TestTogetherIsBounded(t *testing.T) {
 	}
 }
 
+// TestWantsOf proves that units that come one after the other share what they want with the list of all, and that others do not.
+func TestWantsOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		units  []int
+		want   []key.ReplicaID
+		shared bool
+	}{
+		"All":  {"A copy for each try would take as much again.", []int{0, 1, 2}, []key.ReplicaID{"0/0", "0/1", "1/0", "2/0"}, true},
+		"Some": {"So it is with those in between.", []int{1, 2}, []key.ReplicaID{"1/0", "2/0"}, true},
+		"Gap":  {"What is hopeless is left out.", []int{0, 2}, []key.ReplicaID{"0/0", "0/1", "2/0"}, false},
+		"None": {"All of it may be hopeless.", nil, nil, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := open(&Input{Cluster: here, Free: pool(), Requests: []CapacityRequest{request("a", 1, 2, 1, 1)}, Now: noon})
+			units := b.units(b.accounts[0])
+			var some []*unit
+			for _, i := range tc.units {
+				some = append(some, &units[i])
+			}
+			wants := b.wantsOf(some)
+			var got []key.ReplicaID
+			shared := false
+			for i := range wants {
+				got = append(got, wants[i].replica.Name)
+				shared = shared || &wants[i] == &b.serving.wants[some[0].at]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || shared != tc.shared {
+				t.Errorf("%s They are a part of the list: %t\n-want +got:\n%s", tc.reason, shared, diff)
+			}
+		})
+	}
+}
+
 // TestToStart proves which replicas a group needs first, and that each of a large group is looked at once.
 func TestToStart(t *testing.T) {
 	cases := map[string]struct {

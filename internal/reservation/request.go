@@ -101,6 +101,19 @@ type ServiceID struct {
 // ServiceID returns the ServiceID of the service that has the request.
 func (req *CapacityRequest) ServiceID() ServiceID { return ServiceID{req.Namespace, req.Name, req.UID} }
 
+// Only returns what a request says to one cluster. Homes are notes of the service for itself.
+func (req *CapacityRequest) Only(cluster string) *CapacityRequest {
+	only := *req
+	only.Clusters, only.Left, only.Homes = nil, nil, nil
+	if cr, named := req.Clusters[cluster]; named {
+		only.Clusters = map[string]ClusterRequest{cluster: cr}
+	}
+	if left, named := req.Left[cluster]; named {
+		only.Left = map[string][]key.ReplicaID{cluster: left}
+	}
+	return &only
+}
+
 // PodSets returns the pods of some replicas.
 func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet {
 	pods := map[string]int64{}

@@ -163,8 +163,9 @@ type account struct {
 	left map[key.ReplicaID]bool
 	// shapes are those of the request, by their names.
 	shapes map[string]*capacity.PodRequirements
-	// waits are the replicas that are not granted as requested, and why is the first reason.
-	waits []want
+	// waits are the replicas that are not granted as requested, and why is the first reason. grows tells that some of them have a grant.
+	waits []key.ReplicaID
+	grows bool
 	why   string
 	// borrows tells that only what exceeds the nominal quota waits.
 	borrows bool
@@ -323,10 +324,10 @@ func (b *book) serveRunning() {
 			break
 		}
 		unreserved := a.unreserved()
-		for _, r := range unreserved {
-			all = append(all, b.want(a, r))
+		for i := range unreserved {
+			all = append(all, b.want(a, &unreserved[i]))
 		}
-		if first == nil && b.NotSchedulable == "" && len(b.Quotas) > 0 && b.wantsMore(a, len(unreserved)) {
+		if first == nil && b.NotSchedulable == "" && len(b.Quotas) > 0 && a.ungranted() > len(unreserved) {
 			first = a
 		}
 	}
@@ -336,12 +337,17 @@ func (b *book) serveRunning() {
 	halve(0, len(all), func(from, to int) bool { return b.grantAll(all[from:to]) }, func(i int) { _ = b.grant(all[i : i+1]) })
 }
 
-// wantsMore tells whether a service wants more than some replicas.
-func (b *book) wantsMore(a *account, replicas int) bool {
-	for _, u := range b.units(a) {
-		replicas -= len(u.wants)
+// ungranted returns how many replicas of a service are to be served: those that are not granted as requested, without those that may still run.
+func (a *account) ungranted() int {
+	n := 0
+	for _, group := range a.cluster.Groups {
+		for i := range group.Replicas {
+			if r := &group.Replicas[i]; !a.has(r) && !a.granted[r.Name].leaving {
+				n++
+			}
+		}
 	}
-	return replicas < 0
+	return n
 }
 
 // unreserved returns the replicas that a service claims to run, and that have no grant.

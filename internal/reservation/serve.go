@@ -11,7 +11,7 @@ import (
 // A want is a replica that is not granted as it is requested.
 type want struct {
 	account *account
-	replica ReplicaRequest
+	replica *ReplicaRequest
 	// requested are the pods that it requests. pods are these and those that may still run, and before
 	// are those that it was granted, if any.
 	requested, pods, before pods
@@ -24,7 +24,9 @@ type want struct {
 // not need all of them at once.
 type unit struct {
 	account *account
+	// wants are a part of all wants of the serving, from the index at on.
 	wants   []want
+	at      int
 	started bool
 	// leaving are wants of replicas whose grant covers workloads that may still run. These are not in
 	// the request, so what comes cannot take their place.
@@ -33,6 +35,9 @@ type unit struct {
 
 // A serving is what is known while requests are served in order.
 type serving struct {
+	// wants are those of all units, in the order in which they are first served. There may be hundreds of thousands, so units have parts of this
+	// list, and so have tries of several units, as far as they can.
+	wants []want
 	// failed has the wants that did not fit, and why. Equal ones do not fit either. If the namespace had no move or no
 	// search left, only those of the namespace do not.
 	failed map[string]string
@@ -110,11 +115,11 @@ func (b *book) inOrder() []*account {
 	return all
 }
 
-func (b *book) want(a *account, r ReplicaRequest) want {
+func (b *book) want(a *account, r *ReplicaRequest) want {
 	has, granted := a.granted[r.Name]
 	w := want{account: a, replica: r, before: has.pods}
-	w.requested = b.podsOf(a, &r)
-	w.pods = b.during(&r, b.pinned(has.pods, nil), w.requested)
+	w.requested = b.podsOf(a, r)
+	w.pods = b.during(r, b.pinned(has.pods, nil), w.requested)
 	if a.running[r.Name] {
 		w.pin = b.pinOf(r.Pool, has.pin)
 		w.pods = b.pinned(w.pods, w.pin)
@@ -128,6 +133,11 @@ func (b *book) want(a *account, r ReplicaRequest) want {
 // served like a new one: its grant is replaced once that fits together with all others.
 func (b *book) serve() {
 	var units []unit
+	n := 0
+	for _, a := range b.accounts {
+		n += a.ungranted()
+	}
+	b.serving.wants = make([]want, 0, n)
 	for _, a := range b.inOrder() {
 		for _, u := range b.units(a) {
 			if len(u.leaving) > 0 {
@@ -155,15 +165,15 @@ func (b *book) serve() {
 // serveUnits serves units in their order.
 func (b *book) serveUnits(units []unit) {
 	halve(0, len(units), func(from, to int) bool {
-		var all []want
-		var hopeless []*unit
+		var others, hopeless []*unit
 		for i := from; i < to; i++ {
 			if u := &units[i]; b.hopeless(u) {
 				hopeless = append(hopeless, u)
 			} else {
-				all = append(all, u.wants...)
+				others = append(others, u)
 			}
 		}
+		all := b.wantsOf(others)
 		// What gives room or quota back may make a unit fit that comes after it, and before others.
 		if len(hopeless) > 0 && slices.ContainsFunc(all, func(w want) bool { return !w.pods.covers(w.before) }) || !b.grantAll(all) {
 			return false
@@ -173,6 +183,23 @@ func (b *book) serveUnits(units []unit) {
 		}
 		return true
 	}, func(i int) { b.serveUnit(&units[i]) })
+}
+
+// wantsOf returns what some units want.
+func (b *book) wantsOf(units []*unit) []want {
+	n, adjoin := 0, true
+	for _, u := range units {
+		adjoin = adjoin && u.at == units[0].at+n
+		n += len(u.wants)
+	}
+	if adjoin && n > 0 {
+		return b.serving.wants[units[0].at:][:n]
+	}
+	all := make([]want, 0, n)
+	for _, u := range units {
+		all = append(all, u.wants...)
+	}
+	return all
 }
 
 // hopeless tells whether a unit gets nothing, because its quota refuses it or an equal one did not
@@ -211,18 +238,20 @@ func (b *book) units(a *account) []unit {
 	}
 	var units []unit
 	for _, group := range groups {
-		u := unit{account: a}
-		for _, r := range group.Replicas {
+		u := unit{account: a, at: len(b.serving.wants)}
+		for i := range group.Replicas {
+			r := &group.Replicas[i]
 			g, has := a.granted[r.Name]
 			switch {
-			case a.has(&r):
+			case a.has(r):
 			case g.leaving:
 				u.leaving = append(u.leaving, b.want(a, r))
 			default:
-				u.wants = append(u.wants, b.want(a, r))
+				b.serving.wants = append(b.serving.wants, b.want(a, r))
 				u.started = u.started || has
 			}
 		}
+		u.wants = slices.Clip(b.serving.wants[u.at:])
 		u.started = u.started || len(u.wants) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })
 		if len(u.wants)+len(u.leaving) > 0 {
 			units = append(units, u)
@@ -329,7 +358,11 @@ func (b *book) waitUnit(u *unit, refused refusal) {
 
 // wait records what is not granted, and why.
 func (b *book) wait(a *account, wants []want, refused refusal) {
-	a.waits = append(a.waits, wants...)
+	a.waits = slices.Grow(a.waits, len(wants))
+	for i := range wants {
+		a.waits = append(a.waits, wants[i].replica.Name)
+		a.grows = a.grows || wants[i].before.id != ""
+	}
 	if a.why != "" {
 		return
 	}

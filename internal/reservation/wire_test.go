@@ -135,6 +135,31 @@ func TestRequestIsShort(t *testing.T) {
 	}
 }
 
+// TestOnly proves that a cluster keeps of a request what is for itself. One request may name a thousand clusters.
+func TestOnly(t *testing.T) {
+	req := request("a", 1, 1)
+	req.Homes, req.Left = map[key.GroupID]Home{"0": {Cluster: here}}, map[string][]key.ReplicaID{here: {"0/1"}, "us-west": {"0/2"}}
+	req.Clusters["us-west"] = ClusterRequest{Namespace: "other"}
+	want := request("a", 1, 1)
+	want.Left = map[string][]key.ReplicaID{here: {"0/1"}}
+	none := request("a", 1)
+	none.Clusters = nil
+	cases := map[string]struct {
+		reason, cluster string
+		want            CapacityRequest
+	}{
+		"Named":  {"What is for others is left out.", here, want},
+		"Others": {"A cluster that it does not name reads nothing.", "us-north", none},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(&tc.want, req.Only(tc.cluster)); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestRequestLabel proves that the label is valid for every name that a cluster can have.
 func TestRequestLabel(t *testing.T) {
 	for _, cluster := range []string{"a", "us-east-1", strings.Repeat("a", 63)} {

@@ -163,7 +163,7 @@ func idOfSets(sets []capacity.PodSet) string {
 	return id.String()
 }
 
-// maxReplaced limits the shapes that are kept for pods that are being replaced, as maxPods does their
+// maxReplaced limits the shapes that are kept for pods that are being replaced, as maxGranted does their
 // number. A request that changes again and again, and never says that its pods were replaced, would
 // fill the ledger.
 const maxReplaced = 16
@@ -171,7 +171,7 @@ const maxReplaced = 16
 // during returns what is granted for the pods that a replica requests: these pods, and with them
 // those of its grant as long as they may run. All are pinned, or none.
 func (b *book) during(r *ReplicaRequest, before, now pods) pods {
-	if !r.Replacing || len(before.sets) > maxReplaced || before.count()+now.count() > maxPods {
+	if !r.Replacing || len(before.sets) > maxReplaced || before.count()+now.count() > maxGranted {
 		return now
 	}
 	return b.union(before, now)

@@ -34,6 +34,7 @@ func TestDecodeRequestSizes(t *testing.T) {
 		want   string
 	}{
 		"Fits":            {reason: "The largest service.", text: request("s", "", requirements, `"groups":[`+many(4096, group)+`],"running":[`+many(8192, `"a/#"`)+`]`)},
+		"Nodes":           {reason: "The largest replica, with its leader.", text: request("s", "", `"l":{},"s":{}`, `"groups":[{"replicas":[{"name":"a/0","pods":{"l":1,"s":1023}}]}]`)},
 		"Replicas":        {reason: "One replica too many.", text: request("s", "", requirements, `"groups":[`+many(4097, group)+`]`), want: "at most 4096 are allowed"},
 		"Groups":          {reason: "Groups without replicas.", text: request("s", "", requirements, `"groups":[`+many(5000, `{}`)+`]`), want: "at most 4096 are allowed"},
 		"Running":         {reason: "Replicas that are claimed to run.", text: request("s", "", requirements, `"running":[`+many(8193, `"a/#"`)+`]`), want: "at most 8192 are allowed"},

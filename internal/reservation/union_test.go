@@ -27,7 +27,7 @@ func TestDuring(t *testing.T) {
 	}{
 		"Few":    {"They may all run.", of(maxReplaced, 1), true},
 		"Shapes": {"Their shapes would fill the ledger.", of(maxReplaced+1, 1), false},
-		"Pods":   {"A ledger with so many could not be read.", of(1, maxPods), false},
+		"Pods":   {"A ledger with so many could not be read.", of(1, maxGranted), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

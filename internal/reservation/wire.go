@@ -35,11 +35,15 @@ func ClusterOfLabel(label string) (cluster string, is bool) {
 	return strings.CutPrefix(label, requestLabels)
 }
 
-// maxPodSets limits the requirements of the pods of one replica. A LeaderWorkerSet has a leader and workers.
-const maxPodSets = 8
+// maxPodSets limits the requirements of the pods of one replica. A LeaderWorkerSet has two, of a leader and of workers. Pods from before are in
+// the grant, and never in the request. Later versions may write some more.
+const maxPodSets = 4
 
-// maxPods limits the pods of one replica, so that sums never overflow.
-const maxPods = 1 << 20
+// maxPods limits the pods of one replica, as the API limits its nodes.
+const maxPods = 1 << 10
+
+// maxGranted limits the pods that are granted to one replica, so that sums never overflow. A grant may cover pods from before, too.
+const maxGranted = 1 << 20
 
 // MaxTolerations limits the tolerations of one pod.
 const MaxTolerations = 64
@@ -206,7 +210,7 @@ func (req *CapacityRequest) checkPods(r *ReplicaRequest) error {
 	switch {
 	case pods == 0: // It would get a reservation without capacity.
 		return fmt.Errorf("replica %q has no pods", r.Name)
-	case pods > maxPods: // Names may have equal requirements, and a ledger with so many pods of one shape cannot be read.
+	case pods > maxPods:
 		return fmt.Errorf("replica %q has %d pods: at most %d are allowed", r.Name, pods, maxPods)
 	}
 	return nil

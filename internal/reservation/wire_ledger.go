@@ -103,7 +103,7 @@ func (s *Service) check() error {
 			return fmt.Errorf("%q have pods of %d shapes, and there are %d", g.Replicas, n, len(s.Shapes))
 		}
 		for _, n := range slices.Concat(g.Pods, g.Requested) {
-			if n < 0 || n > maxPods {
+			if n < 0 || n > maxGranted {
 				return fmt.Errorf("%q have %d pods", g.Replicas, n)
 			}
 		}

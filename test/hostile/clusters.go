@@ -137,7 +137,7 @@ func clusters() []Case {
 			return capacityRequest("s", joined(128, func(i int) string {
 				return fmt.Sprintf(`"%d":{"requests":{"cpu":1},"nodeSelector":{"k":"%d",%s}}`, i, i, joined(255, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }))
 			}), joined(3000, func(i int) string {
-				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{%s}}]}`, i, i, joined(8, func(j int) string { return fmt.Sprintf(`"%d":1`, (i+16*j)%128) }))
+				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{%s}}]}`, i, i, joined(4, func(j int) string { return fmt.Sprintf(`"%d":1`, (i+32*j)%128) }))
 			}), "")
 		}),
 		requesting("all requirements in each replica", func() string {
@@ -194,7 +194,7 @@ func clusters() []Case {
 			return object{"name": fmt.Sprint("p", i), "nodeCount": 1, "allocatable": object{"nvidia.com/gpu": strconv.Itoa(80 + i)}}
 		})}, func(req *fnv1.RunFunctionRequest) {
 			req.RequiredResources["capacity-requests"] = resources(list{configMap("team-a", "s", "request", capacityRequest("s", `"s":{"requests":{"nvidia.com/gpu":60000}},"t":{"requests":{"nvidia.com/gpu":1}}`, joined(4000, func(i int) string {
-				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":13,"t":%d}}]}`, i, i, i)
+				return fmt.Sprintf(`{"name":"u%d","replicas":[{"name":"a/%d","pods":{"s":%d,"t":%d}}]}`, i, i, 13+i/1000, i%1000)
 			}), ""))})
 		}),
 		cluster("pods that have changed", object{"pools": list{object{"name": "p", "nodeCount": 5000, "allocatable": object{"cpu": "64", "nvidia.com/gpu": "8"}}}}, func(req *fnv1.RunFunctionRequest) {

@@ -316,6 +316,38 @@ func TestTogetherIsBounded(t *testing.T) {
 	}
 }
 
+// TestAddingUpCounts proves that what is refused by the sums counts, too: they are those of all node classes. A service requests
+// thousands of different numbers of pods that do not fit, and the cluster has thousands of different nodes.
+func TestAddingUpCounts(t *testing.T) {
+	const units = 4000
+	req := request("a", 1, slices.Repeat([]int{1}, units)...)
+	for i, g := range req.Clusters[here].Groups {
+		g.Replicas[0].Pods["w"] = int64(1<<20 + i)
+	}
+	for _, tc := range []struct {
+		reason         string
+		classes, least int
+		all            bool
+	}{
+		{"In a small cluster, all of them are refused.", 100, 0, true},
+		{"In a large one, some are left for the next call.", 3200, 1000, false},
+	} {
+		in := Input{Cluster: here, Free: pool(), Now: noon, Requests: []CapacityRequest{req}}
+		for i := range int64(tc.classes) {
+			in.Free.Pools[0].Free = append(in.Free.Pools[0].Free, capacitytest.Nodes(1, 8, 64+i))
+		}
+		b := open(&in)
+		b.count()
+		b.serve()
+		if got := len(b.serving.failed); got < tc.least || (got == units) != tc.all || len(b.accounts[0].waits) != units {
+			t.Errorf("%s %d of %d are refused", tc.reason, got, units)
+		}
+		if !tc.all && b.serving.packings != minPackings {
+			t.Errorf("%s It tries several at once %d times more, want %d", tc.reason, b.serving.packings, minPackings)
+		}
+	}
+}
+
 // TestWantsOf proves that units that come one after the other share what they want with the list of all, and that others do not.
 func TestWantsOf(t *testing.T) {
 	cases := map[string]struct {

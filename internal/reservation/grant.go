@@ -132,20 +132,25 @@ func (b *book) try(wants []want, move bool, steps *int) (cost int, why string) {
 	if !anew {
 		makesRoom = nil
 	}
+	late := steps == nil && !move && b.serving.looks <= 0
+	if late {
+		b.serving.packings++ // It counts although the sums may not suffice.
+	}
 	cost = 1 + len(more)
 	if !move {
+		cost += b.free.ClassCount() / sumsPerLook
 		why = b.free.Short(sorted(more), sorted(makesRoom))
 	}
 	choosing := choices(wants) * b.free.ClassCount()
 	switch {
 	case why != "":
 		return cost, why
-	case anew && b.serving.looks <= 0 && b.serving.packings >= minPackings, steps == nil && choosing > max(b.serving.looks, 0):
+	case anew && !late && b.serving.looks <= 0 && b.serving.packings >= minPackings, steps == nil && choosing > max(b.serving.looks, 0):
 		return cost, messageNextCall
 	}
 	// It copies the counts, so what is short by the sums alone is refused before.
 	next, free, place := b.countedWith(more, gone), &b.free, more
-	if anew || steps == nil && b.serving.looks <= 0 {
+	if anew && !late {
 		b.serving.packings++
 	}
 	if anew {

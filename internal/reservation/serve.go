@@ -79,6 +79,8 @@ const (
 	// namespace has minLooks at least.
 	maxLooks = 1 << 18
 	minLooks = 1 << 12
+	// sumsPerLook is how many node classes are added up for what one look costs.
+	sumsPerLook = 16
 	// minPackings is how often all grants may be put onto nodes anew, or several units at once, however many these are.
 	minPackings = 8
 )

@@ -71,7 +71,7 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 		return err
 	}
 	if len(p.refused) > 0 {
-		in.Requests = refuse(in.Requests, p.refused)
+		in.Heavy = setOf(p.refused)
 		if err := p.reserve(in, state); err != nil {
 			return err
 		}
@@ -198,20 +198,6 @@ func shareOf(limit, total int, of map[string]sizes, size int) int {
 		limit -= n
 	}
 	return math.MaxInt
-}
-
-const messageHeavy = "the ledger is nearly full, and its namespace has more than its share of it"
-
-// refuse refuses all that some namespaces request anew.
-func refuse(requests []reservation.CapacityRequest, namespaces []string) []reservation.CapacityRequest {
-	refused := setOf(namespaces)
-	requests = slices.Clone(requests)
-	for i := range requests {
-		if r := &requests[i]; r.NotAllowed == "" && refused[r.Namespace] {
-			r.NotAllowed = messageHeavy
-		}
-	}
-	return requests
 }
 
 func setOf(names []string) map[string]bool {

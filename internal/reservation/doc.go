@@ -77,7 +77,8 @@ Reserve decides in this order:
     Quota is held in the same way, from services of the namespace that come after. The namespaces share how many
     services the ledger remembers the time of (TestWaitingOfNamespaces).
 
-If the ledger is nearly full, Kept has namespaces for which none of these rules applies: their grants stay as they are (TestKept).
+If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy), and the grants of some of them change no more
+until they are withdrawn (Kept, TestKept).
 
 TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what becomes of grants from
 before tolerations counted, and TestGrowthBesideShortPool what rule 4

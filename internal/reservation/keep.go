@@ -25,7 +25,7 @@ func (b *book) keep(a *account) {
 	b.dropWithdrawn(a, requested)
 	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok {
+		if !ok || b.Kept[a.Namespace] && has.pods.id != "" {
 			continue
 		}
 		pods := b.podsOf(a, &r)
@@ -56,7 +56,8 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	a.missingSince = time.Time{}
 	for name, has := range a.granted {
 		_, again := requested[name]
-		if leaves := has.started && !(again && a.running[name]); leaves != has.leaving {
+		// Where grants are kept, it is not noted which were started.
+		if leaves := has.started && !(again && a.running[name]) || b.Kept[a.Namespace] && !again; leaves != has.leaving {
 			if leaves {
 				since = time.Time{}
 			}

@@ -189,7 +189,7 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 	a := unit.account
 	u := b.usages[a.Namespace]
 	share := b.serving.shares[a.Namespace]
-	if u == nil || u.holder != nil || !b.waitedLong(a) || share.looks <= 0 {
+	if u == nil || u.holder != nil || !b.waitedLong(a) || share.looks <= 0 && share.heldQuota {
 		return false
 	}
 	wants := unit.first()
@@ -199,6 +199,7 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 	id := idOf(wants)
 	none, known := a.noQuota[id]
 	if !known {
+		share.heldQuota = true
 		share.looks -= 1 + len(a.gotPods)
 		none = b.gotAsMuch(a, wants) || b.beyondLimit(a, wants)
 		a.noQuota[id] = none

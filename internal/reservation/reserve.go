@@ -46,8 +46,10 @@ type Input struct {
 	// Full tells that the ledger takes no further grants, not even of what runs without any, and no new generations of
 	// those that it has. One that is too large cannot be written, and every call would fail.
 	Full bool
-	// Kept are the namespaces whose grants stay exactly as they are, whatever is requested and whatever runs. Their services get
-	// no answer.
+	// Heavy are the namespaces that have more than their share of a ledger that is nearly full. They get nothing new.
+	Heavy map[string]bool
+	// Kept are those of them whose grants stay as they are until they are withdrawn: whatever changes them may take more of the
+	// ledger. Nothing that they run without a grant is counted.
 	Kept map[string]bool
 	Now  time.Time
 }
@@ -217,9 +219,6 @@ func open(in *Input) *book {
 	}
 	slices.SortStableFunc(oldestFirst, CompareAge)
 	for _, r := range oldestFirst {
-		if in.Kept[r.Namespace] {
-			continue
-		}
 		if a := account(r.ServiceID()); a.request == nil {
 			a.open(r, in.Cluster)
 		}
@@ -230,9 +229,7 @@ func open(in *Input) *book {
 		}
 	}
 	for _, a := range b.accounts {
-		if !in.Kept[a.Namespace] {
-			b.keep(a)
-		}
+		b.keep(a)
 	}
 	b.countUsages()
 	return b
@@ -317,7 +314,7 @@ func (b *book) serveRunning() {
 	var all []want
 	var first *account
 	for _, a := range b.inOrder() {
-		if a.request.NotAllowed != "" || b.overcommitted {
+		if a.request.NotAllowed != "" || b.Kept[a.Namespace] || b.overcommitted {
 			continue
 		}
 		if first != nil && a.priority < first.priority {
@@ -380,7 +377,9 @@ func (b *book) close() Result {
 		if len(a.names) == 0 {
 			continue
 		}
-		a.noteStarted()
+		if !b.Kept[a.Namespace] {
+			a.noteStarted() // Notes that differ would take more of the ledger.
+		}
 		result.Services = append(result.Services, a.service())
 		if ends := b.graceEnds(a); ends.After(b.now) {
 			result.GraceEnds = sorting.Earlier(result.GraceEnds, ends)

@@ -849,38 +849,83 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestKept proves that nothing of a request or of Objects changes what is kept. The service has one grant of 4 GPUs.
+// TestKept proves that nothing of a request changes a grant that is kept until it is withdrawn. The service has one grant of 4 GPUs.
 func TestKept(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		request []CapacityRequest
-		inUse   map[ServiceID]map[key.ReplicaID]bool
-		since   time.Time
+		request CapacityRequest
+		// pending is how many replicas wait.
+		pending int
+		leaves  bool
 	}{
-		"Same":      {reason: "It is requested.", request: []CapacityRequest{request("a", 4, 1)}},
-		"Smaller":   {reason: "A smaller grant may take more of the ledger.", request: []CapacityRequest{grown(request("a", 3, 1))}},
-		"Added":     {reason: "So does a further one.", request: []CapacityRequest{request("a", 4, 2)}},
-		"Runs":      {reason: "So do those that run.", request: []CapacityRequest{running(request("a", 4, 2), "0/0", "0/1")}},
-		"Withdrawn": {reason: "What is withdrawn together with such a change waits for it.", request: []CapacityRequest{withoutGroups(request("a", 4, 1))}},
-		"Missing":   {reason: "Nothing is known of its request.", inUse: map[ServiceID]map[key.ReplicaID]bool{reserved("a", "0/0").ServiceID: {}}, since: noon.Add(-time.Hour)},
+		"Same":      {reason: "It is requested.", request: request("a", 4, 1)},
+		"Smaller":   {reason: "A smaller grant may take more of the ledger.", request: grown(request("a", 3, 1)), pending: 1},
+		"Added":     {reason: "So does a further one.", request: request("a", 4, 2), pending: 1},
+		"Runs":      {reason: "So do those that run.", request: running(request("a", 4, 2), "0/0", "0/1"), pending: 1},
+		"Withdrawn": {reason: "It goes once it is known that it has no workloads.", request: withoutGroups(request("a", 4, 1)), leaves: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			has := withGPUs(reserved("a", "0/0"), 4)
-			has.MissingSince = tc.since
-			before := Ledger{Services: []Service{has}}
 			other := request("b", 4, 1)
 			other.Namespace = "other"
+			heavy := map[string]bool{has.Namespace: true}
 			result := Reserve(Input{
-				Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: before, Requests: append(tc.request, other), InUse: tc.inUse,
-				Kept: map[string]bool{has.Namespace: true}, Now: noon,
+				Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: Ledger{Services: []Service{has}}, Requests: []CapacityRequest{tc.request, other},
+				Heavy: heavy, Kept: heavy, Now: noon,
 			})
-			if len(result.Services) != 2 || len(result.Pending) > 0 {
-				t.Fatalf("%s %d services have reservations, and %d wait", tc.reason, len(result.Services), len(result.Pending))
+			want := has
+			if tc.leaves {
+				want.Grants = []Grant{has.Grants[0]}
+				want.Grants[0].Leaving, want.MissingSince = true, noon
 			}
-			if diff := cmp.Diff(before.Services[0], result.Services[0]); diff != "" {
+			got := slices.DeleteFunc(slices.Clone(result.Services), func(s Service) bool { return s.Namespace == "other" })
+			if diff := cmp.Diff([]Service{want}, got); diff != "" || len(result.Services) != 2 {
 				t.Errorf("%s\n-before +after:\n%s", tc.reason, diff)
 			}
+			pending := 0
+			for _, p := range result.Pending {
+				pending += len(p.Replicas)
+			}
+			if pending != tc.pending {
+				t.Errorf("%s %d replicas wait, want %d", tc.reason, pending, tc.pending)
+			}
 		})
+	}
+}
+
+// TestHeavy proves that a namespace with more than its share of the ledger gets nothing new, and that what it runs counts all the same.
+func TestHeavy(t *testing.T) {
+	result := Reserve(Input{
+		Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Requests: []CapacityRequest{running(request("a", 4, 2), "0/0")},
+		Heavy: map[string]bool{reserved("a").Namespace: true}, Now: noon,
+	})
+	if len(result.Services) != 1 || len(result.Services[0].Grants) != 1 || len(result.Services[0].Grants[0].Replicas) != 1 {
+		t.Errorf("these have reservations: %v", result.Services)
+	}
+	if len(result.Pending) != 1 || len(result.Pending[0].Replicas) != 1 || len(result.Waiting) != 1 {
+		t.Errorf("these wait: %v, and the ledger remembers: %v", result.Pending, result.Waiting)
+	}
+}
+
+// TestBorrowersOfOthers proves that a service which borrows gets what it wants itself. Before it come a service that is not allowed, and
+// one that its quota refuses.
+func TestBorrowersOfOthers(t *testing.T) {
+	refused, borrows, beyond := request("a", 1, 1), request("b", 2, 1), request("c", 8, 1)
+	refused.Namespace, refused.NotAllowed, refused.Created = "other", "not allowed", "1970-01-01T00:00:00Z"
+	q := Quota{Nominal: capacity.Resources{"nvidia.com/gpu": 1000}, Borrowing: capacity.Resources{"nvidia.com/gpu": 2000}}
+	result := Reserve(Input{
+		Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Requests: []CapacityRequest{refused, borrows, beyond},
+		Quotas: map[string]Quota{borrows.Namespace: q}, Now: noon,
+	})
+	var got []string
+	for _, s := range result.Services {
+		got = append(got, s.Namespace+"/"+s.Name)
+	}
+	if diff := cmp.Diff([]string{borrows.Namespace + "/" + borrows.Name}, got); diff != "" {
+		t.Errorf("reservations: -want, +got:\n%s", diff)
+	}
+	if len(result.Pending) != 2 {
+		t.Errorf("these wait: %v", result.Pending)
 	}
 }

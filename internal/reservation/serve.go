@@ -24,7 +24,7 @@ type want struct {
 // not need all of them at once.
 type unit struct {
 	account *account
-	// wants are a part of all wants of the serving, from the index at on.
+	// wants are a part of all wants of the serving, from the index at on. It is notShared if they are a list of their own.
 	wants   []want
 	at      int
 	started bool
@@ -64,10 +64,11 @@ type refusal struct {
 }
 
 // A share is how many node classes a namespace may still have looked at, and how many of these
-// by searches. Moved tells that all pods were put onto nodes anew for it.
+// by searches. Moved tells that all pods were put onto nodes anew for it. Held and heldQuota tell that it was looked whether
+// room or quota can be held for one of its units.
 type share struct {
-	looks, steps int
-	moved        bool
+	looks, steps           int
+	moved, held, heldQuota bool
 }
 
 // What one call may look at, in node classes. The namespaces share it, so that no tenant uses up
@@ -88,6 +89,8 @@ const (
 const (
 	// messageNextCall is why a request is pending that was not looked at.
 	messageNextCall = "its namespace requests more than one call evaluates, and the next call continues"
+	// messageHeavy is why a replica is pending whose namespace has more than its share of the ledger.
+	messageHeavy = "the ledger is nearly full, and its namespace has more than its share of it"
 	// messageLeaving is why a replica is pending that is requested again, while its former pods may run.
 	messageLeaving = "it may still run pods from before, which this request lacks"
 )
@@ -149,6 +152,8 @@ func (b *book) serve() {
 			case len(u.wants) == 0:
 			case a.request.NotAllowed != "":
 				b.wait(a, u.wants, refusal{why: a.request.NotAllowed})
+			case b.Heavy[a.Namespace]:
+				b.wait(a, u.wants, refusal{why: messageHeavy})
 			case b.NotSchedulable != "":
 				b.wait(a, u.wants, refusal{why: b.NotSchedulable})
 			case b.overcommitted:
@@ -187,11 +192,14 @@ func (b *book) serveUnits(units []unit) {
 	}, func(i int) { b.serveUnit(&units[i]) })
 }
 
+// notShared is the place of wants that are no part of the serving's.
+const notShared = -1
+
 // wantsOf returns what some units want.
 func (b *book) wantsOf(units []*unit) []want {
 	n, adjoin := 0, true
 	for _, u := range units {
-		adjoin = adjoin && u.at == units[0].at+n
+		adjoin = adjoin && u.at != notShared && u.at == units[0].at+n
 		n += len(u.wants)
 	}
 	if adjoin && n > 0 {
@@ -314,8 +322,8 @@ func (b *book) serveUnit(u *unit) {
 			waits, short = append(waits, rest[i]), refused
 		}
 	})
-	b.refuse(&unit{account: a, wants: waits, started: true}, short)
-	b.refuse(&unit{account: a, wants: beyond, started: true}, over)
+	b.refuse(&unit{account: a, wants: waits, at: notShared, started: true}, short)
+	b.refuse(&unit{account: a, wants: beyond, at: notShared, started: true}, over)
 }
 
 // refuse records that a unit got nothing. What is beyond the nominal quota is tried again after
@@ -380,11 +388,11 @@ func (b *book) wait(a *account, wants []want, refused refusal) {
 // hold holds room for a service that has waited for long, if what its unit needs first would fit the cluster
 // beside its own grants. Before anything younger is served, it takes what is free of that, and
 // closes the nodes on which the other pods can go first. It holds room for one service at a time. Whether it would fit counts as looked at
-// by its namespace, and is not looked for once that has no share left.
+// by its namespace. Once that has no share left, the first unit of the call is looked at all the same: its own try may have used up the share.
 func (b *book) hold(u *unit) {
 	a := u.account
 	share := b.serving.shares[a.Namespace]
-	if !b.mayHold(a) || share.looks <= 0 {
+	if !b.mayHold(a) || share.looks <= 0 && share.held {
 		return
 	}
 	wants := u.first()
@@ -392,6 +400,7 @@ func (b *book) hold(u *unit) {
 	if a.noRoom[id] {
 		return
 	}
+	share.held = true
 	own, hold := maps.Clone(a.all), tally{}
 	for _, w := range wants {
 		hold.add(w.pods, 1)

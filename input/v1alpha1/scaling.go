@@ -88,8 +88,8 @@ const (
 // serverAddress is the pattern of the schema.
 var serverAddress = regexp.MustCompile(`^https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)?$`)
 
-// harmlessAddress matches what has no place for a password: a scheme if there is one, a host, a port that is a number, and a path.
-var harmlessAddress = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)?([A-Za-z0-9.-]+|\[[A-Fa-f0-9:.]+\])(:[0-9]+)?(/[A-Za-z0-9._~/-]*)?$`)
+// harmlessAddress matches what has no place for a password: a scheme if there is one, a host, and a port that is a number.
+var harmlessAddress = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)?([A-Za-z0-9.-]+|\[[A-Fa-f0-9:.]+\])(:[0-9]{1,5})?/?$`)
 
 func validateScaling(at *field.Path, s *ScalingSettings) field.ErrorList {
 	errs := check.OneOf(at.Child("provider"), s.Provider, ScalingProviderKEDA, ScalingProviderHPA)

@@ -51,9 +51,10 @@ func TestHiddenAddress(t *testing.T) {
 		reason, address, want string
 	}{
 		"NoScheme":       {"Nothing in it is secret.", "prometheus:9090", `"prometheus:9090"`},
-		"NoSchemeOrPort": {"Nor is a host.", "prometheus.monitoring/select/0", `"prometheus.monitoring/select/0"`},
+		"NoSchemeOrPort": {"Nor is a host.", "prometheus.monitoring", `"prometheus.monitoring"`},
 		"OtherScheme":    {"Nor is a scheme.", "grpc://prometheus:9090", `"grpc://prometheus:9090"`},
-		"Long":           {"The value does not hide the problem.", "prometheus/" + strings.Repeat("a", 600), `"prometheus/` + strings.Repeat("a", 69) + `..."`},
+		"Long":           {"The value does not hide the problem.", "prometheus" + strings.Repeat("a", 600), `"prometheus` + strings.Repeat("a", 70) + `..."`},
+		"Path":           {"A path may have a token.", "prometheus:9090/api/secret", `"(hidden)"`},
 		"Userinfo":       {"A password stands before an @.", "http://admin:secret@prometheus:9090", `"(hidden)"`},
 		"UserinfoOnly":   {"A user may be a token.", "admin:secret@prometheus", `"(hidden)"`},
 		"EncodedAt":      {"Somebody may encode the @.", "http://admin:secret%40prometheus:9090", `"(hidden)"`},

@@ -208,8 +208,8 @@ func setOf(names []string) map[string]bool {
 	return all
 }
 
-// writable tells whether the next call can read the ledger, and answer. Requests can make it larger although it takes no grants: if each
-// replica of a service requests less than before, but not the same, each has a grant of its own. The former ledger stays then.
+// writable tells whether the next call can read the ledger, and answer. If each replica of a service requests less than before, but not
+// the same, each has a grant of its own. So requests can make the ledger larger although it takes no grants. The former one stays then.
 func (p *ledgerPlan) writable() bool {
 	return p.sizes[0] <= maxConfigMap && p.sizes[1] <= reservation.MaxDecompressed && p.sizes[2] <= maxConfigMap
 }

@@ -40,7 +40,12 @@ var claimedView = incoming.NewCompositeView[claimed]()
 // Read decodes a composite resource. It also returns the errors about fields that could not be read.
 func Read[Spec any](v incoming.CompositeView[XR[Spec]], c incoming.Composite) (*XR[Spec], field.ErrorList) {
 	x, of := &XR[Spec]{}, claimed{}
-	unread := append(v.Read(c, x), claimedView.Read(c, &of)...)
+	unread := v.Read(c, x)
+	for _, err := range claimedView.Read(c, &of) {
+		if err.Field != "spec" { // It is told already.
+			unread = append(unread, err)
+		}
+	}
 	x.Claim = of.Spec.ClaimRef
 	return x, unread
 }

@@ -185,7 +185,7 @@ func (r *observedState) answered(p *parsed, missing, unknown []string) composite
 	case r.service == nil:
 		return no(reasonNoService, fmt.Sprintf("there is no %s in namespace %s", name, p.identity.Namespace))
 	case r.service.Status.ModelRouting == nil:
-		return no(reasonNotRouted, name+" does not say which models it serves: it waits for its ModelCache, or has no router that goes by the names of models: "+modelroute.Routers)
+		return no(reasonNotRouted, name+" has no router that goes by the names of models, or waits for its ModelCache: "+modelroute.Routers)
 	case len(r.pools) == 0:
 		return no(reasonNoPool, name+" has no InferencePool yet")
 	case len(missing) > 0:

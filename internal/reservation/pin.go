@@ -102,8 +102,8 @@ func (b *book) put(free *capacity.Free, wants []want, place tally, steps *int) (
 	return left, wants, why
 }
 
-// choices returns how many pod sets choose puts onto nodes by themselves: each set of pods that differs is tried in each pool, and before that
-// the pools are sorted for it.
+// choices returns how many pod sets choose puts onto nodes by themselves. Pools are sorted for each set of pods that differs, and it is
+// tried in each of them.
 func choices(wants []want) int {
 	known, n := map[string]bool{}, 0
 	for i := range wants {

@@ -204,6 +204,14 @@ func TestUnfinished(t *testing.T) {
 			reason: "It has just been loaded, and the status does not have it yet.", want: three,
 			change: func(l *loading) { l.set("Job", complete) },
 		},
+		"LoadedBefore": {
+			reason: "It was loaded, and its claim was replaced. Pods may use it.", want: three,
+			change: func(l *loading) {
+				for _, c := range kube.Lookup(l.req.GetObserved().GetComposite().GetResource(), "status", "model", "caches").GetListValue().GetValues() {
+					c.GetStructValue().Fields["claimUID"] = structpb.NewStringValue("former")
+				}
+			},
+		},
 		"StatusLost": {
 			reason: "Nobody knows what was loaded.", want: three,
 			change: func(l *loading) {

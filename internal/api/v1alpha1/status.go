@@ -50,8 +50,8 @@ type InferenceServiceStatus struct {
 	ServedModels []ServedModelStatus `json:"servedModels,omitempty"`
 
 	// ModelRouting says what the InferenceModels of this service go by. Absent if the service has
-	// no router, if its endpoint picker does not go by the names of models, or while the service
-	// waits for its ModelCache to say which model it has.
+	// no router, or if its endpoint picker does not go by the names of models. Absent, too, while
+	// the service waits for its ModelCache to say which model it has.
 	// +optional
 	ModelRouting *ModelRoutingStatus `json:"modelRouting,omitempty"`
 

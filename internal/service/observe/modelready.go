@@ -142,6 +142,8 @@ func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
 		}
 	} else if state == v1alpha1.CacheReady {
 		s.ClaimUID = c.Loading.ClaimUID
+	} else { // Pods may use a claim that had all of the weights once.
+		s.ClaimUID, _ = e.state.Weights(c).Loaded(s.Weights, s.ClaimName)
 	}
 	return s
 }

@@ -90,8 +90,8 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 		return s.ClaimUID, s.State == v1alpha1.CacheReady
 	}
 	v.Unfinished = func(hash, claimName string) bool {
-		s := said(hash, claimName).State
-		return (s == v1alpha1.CacheLoading || s == v1alpha1.CacheFailed) && !r.mayHaveLoaded(c, hash)
+		s := said(hash, claimName)
+		return (s.State == v1alpha1.CacheLoading || s.State == v1alpha1.CacheFailed) && s.ClaimUID == "" && !r.mayHaveLoaded(c, hash)
 	}
 	return v
 }

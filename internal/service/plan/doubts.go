@@ -47,7 +47,7 @@ func (p *Plan) warnOfPorts() {
 			first = r
 		case r.Port != first.Port:
 			p.warn(r.Path(),
-				"answers on port %d, and role %s on %d, so role %s alone gets requests: have all workers answer on port %d, or make this role a service of its own",
+				"answers on port %d, and role %s on %d, so role %s alone gets requests: have all workers answer on port %d, or make this role a service of its own, unless you send requests to the pods yourself",
 				r.Port, first.Name, first.Port, first.Name, first.Port)
 		}
 	}

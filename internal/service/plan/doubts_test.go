@@ -113,7 +113,7 @@ func TestWarnOfPorts(t *testing.T) {
 		return "{name: " + name + ", componentType: worker, template: {spec: {containers: [{name: engine, image: x, command: [vllm, serve, /m], args: [--port, '" + port + "']}]}}}"
 	}
 	warning := func(role int, port string) Warning {
-		return Warning{fmt.Sprintf("spec.roles[%d]", role), "answers on port " + port + ", and role a on 8000, so role a alone gets requests: have all workers answer on port 8000, or make this role a service of its own"}
+		return Warning{fmt.Sprintf("spec.roles[%d]", role), "answers on port " + port + ", and role a on 8000, so role a alone gets requests: have all workers answer on port 8000, or make this role a service of its own, unless you send requests to the pods yourself"}
 	}
 	cases := map[string]struct {
 		reason string

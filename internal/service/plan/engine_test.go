@@ -463,9 +463,9 @@ func TestEngineOfImage(t *testing.T) {
 		"VLLM":      {"Its own image.", "vllm/vllm-openai:v0.11.0", launch.EngineVLLM},
 		"SGLang":    {"Its own image.", "lmsysorg/sglang:v0.5.5", launch.EngineSGLang},
 		"LLMD":      {"llm-d's images have vLLM.", "ghcr.io/llm-d/llm-d-cuda:v0.3.0", launch.EngineVLLM},
-		"Mirror":    {"A directory of a registry says nothing of the image.", "harbor.corp/vllm/sglang:v0.5.5", launch.EngineSGLang},
-		"Directory": {"It says nothing of the image either.", "harbor.corp/sglang/server:v1", launch.EngineUnknown},
-		"Host":      {"Nor does the host.", "vllm.corp:5000/server@sha256:0123", launch.EngineUnknown},
+		"Mirror":    {"The last element says more than those before it.", "harbor.corp/vllm/sglang:v0.5.5", launch.EngineSGLang},
+		"Directory": {"Without it they tell the engine.", "harbor.corp/sglang/server:v1", launch.EngineSGLang},
+		"Unknown":   {"Nothing names an engine.", "registry.corp/server:v1", launch.EngineUnknown},
 		"Tag":       {"A tag names the engine where the repository does not.", "registry.corp/tritonserver:25.01-vllm-python-py3", launch.EngineVLLM},
 		"NameFirst": {"The repository says more than the tag.", "registry.corp/sglang:v0.5.5-vllm", launch.EngineSGLang},
 	}

@@ -95,16 +95,16 @@ func (p *Plan) onDemand(users []string) *scheduling.Scope {
 	return s
 }
 
-// cacheDemand is a place in each cluster, on nodes where the loading Job may run.
+// cacheDemand is a place in each cluster, on nodes whose taints the loading Job tolerates. Its node selector may have labels that no
+// InferenceCluster lists, such as those of a zone.
 func (p *Plan) cacheDemand() *scheduling.Demand {
 	const pod = "loader"
-	l := p.Weights.Loader
 	return &scheduling.Demand{
 		ServiceID:       reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:         p.Service.Claimed,
 		Placement:       p.spec.Placement,
 		Groups:          []reservation.ReplicaGroup{{Name: key.GroupOf(0), Replicas: []reservation.ReplicaRequest{{Name: CacheReplica, Pods: map[string]int64{pod: 1}}}}},
-		PodRequirements: map[string]capacity.PodRequirements{pod: {NodeSelector: l.NodeSelector, Tolerations: capacity.TolerationsOf(l.Tolerations)}},
+		PodRequirements: map[string]capacity.PodRequirements{pod: {Tolerations: capacity.TolerationsOf(p.Weights.Loader.Tolerations)}},
 	}
 }
 

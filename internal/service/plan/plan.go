@@ -180,7 +180,7 @@ type ClusterPlan struct {
 type Endpoint struct {
 	// Port of the Service and of the pods.
 	Port int32
-	// TLS tells that the pods serve TLS on it. Those of the first role count.
+	// TLS tells that the pods serve TLS on it. Those of the first worker role count.
 	TLS bool
 	// Selector of the pods, without the labels that select the service and its leaders.
 	Selector map[string]string

@@ -60,20 +60,23 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 }
 
 // namedPort returns the port that a container names, or 0. It prefers the port named http, then
-// the one that the command sets with --port, then the first one. Ray's ports do not count.
+// the one that the command sets with --port, then the first one. Ray's ports do not count. That of the Input comes last if nothing here
+// starts Ray: the engine's own script may.
 func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 	flagPort := launch.Port(launch.Command{Command: c.Command, Args: c.Args})
-	first := int32(0)
+	first, last := int32(0), int32(0)
 	for _, port := range c.Ports {
 		switch n := port.ContainerPort; {
 		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == p.role.RayPort:
 		case port.Name == "http":
 			return n
+		case n == *p.input.Ray.Port && n != flagPort:
+			last = n
 		case first == 0, n == flagPort:
 			first = n
 		}
 	}
-	return cmp.Or(first, flagPort)
+	return cmp.Or(first, flagPort, last)
 }
 
 // freePort returns a port that no container of the pod names, and that is not taken otherwise.

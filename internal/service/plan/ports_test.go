@@ -42,6 +42,7 @@ func TestRayPort(t *testing.T) {
 		"Leader":       {"Only leaders start the Ray head.", worker, 2, v1alpha1.LauncherRay, 9000, plain, at9000, want{9000, 9000, 9000, taken(leaders, "9000")}},
 		"Sidecar":      {"The routing sidecar is in the pod of the Ray head.", decoder, 2, v1alpha1.LauncherRay, 8000, plain, "", want{8000, 8200, 8000, taken(containers, "8000")}},
 		"OneNode":      {"No Ray runs.", worker, 1, v1alpha1.LauncherRay, 9000, declared, "", want{9000, 9000, 0, nil}},
+		"OwnRay":       {"The engine's script may start Ray.", worker, 1, v1alpha1.LauncherNone, 6380, `{spec: {containers: [{name: vllm, image: x, command: [/serve.sh], ports: [{containerPort: 6380}, {containerPort: 8080}]}]}}`, "", want{8080, 8080, 0, nil}},
 		"OtherStarter": {"No Ray runs.", worker, 2, v1alpha1.LauncherVLLM, 9000, declared, "", want{9000, 9000, 0, nil}},
 	}
 	for name, tc := range cases {

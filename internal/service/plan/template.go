@@ -97,7 +97,7 @@ var hints = []func(*corev1.Container) bool{
 	},
 	func(c *corev1.Container) bool { return slices.Contains(engineNames, c.Name) },
 	func(c *corev1.Container) bool {
-		return mentionsEngine(c.Name) || mentionsEngine(engineWord(c.Image))
+		return mentionsEngine(c.Name) || mentionsEngine(path.Base(c.Image))
 	},
 	func(c *corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "http" || p.ContainerPort == defaultPort })
@@ -109,14 +109,16 @@ func mentionsEngine(s string) bool {
 	return strings.Contains(s, "vllm") || strings.Contains(s, "sglang")
 }
 
-// engineWord is the part of an image that may name its engine: the last element of the repository, or else the tag. The elements
-// before it belong to the registry.
+// engineWord is the part of an image that names its engine: the last element of the repository, or else the tag. If neither does, it is
+// the whole image.
 func engineWord(image string) string {
 	name, tag := imageref.Split(image)
-	if mentionsEngine(name) || strings.Contains(name, llmd) {
-		return name
+	for _, word := range []string{name, tag} {
+		if mentionsEngine(word) || strings.Contains(word, llmd) {
+			return word
+		}
 	}
-	return tag
+	return image
 }
 
 // hasDevices tells whether a container requests devices, such as GPUs.

@@ -82,8 +82,10 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 		return nil
 	}
 	content := naming.Digest(m.URI, m.Revision)[:weightsLength]
-	// A prefix may have nothing that a label can have, such as "__".
-	name := cmp.Or(naming.DNSLabel(path.Base(m.URI)), "weights")
+	name := naming.DNSLabel(path.Base(m.URI))
+	if name == "" && s.OfCache {
+		name = "weights" // A prefix may have nothing that a label can have, such as "__". No service could use such a directory.
+	}
 	w := &Weights{Directory: name[:min(len(name), naming.MaxLabel)] + "-" + content, ClaimName: c.ClaimName}
 	if c.ClaimName != "" {
 		w.Hash = naming.Digest(c.ClaimName, content)[:weightsLength]

@@ -25,7 +25,7 @@ func (b *book) keep(a *account) {
 	b.dropWithdrawn(a, requested)
 	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok || b.Kept[a.Namespace] && has.pods.id != "" {
+		if !ok || b.stays(a, has) {
 			continue
 		}
 		pods := b.podsOf(a, &r)
@@ -56,8 +56,7 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	a.missingSince = time.Time{}
 	for name, has := range a.granted {
 		_, again := requested[name]
-		// Where grants are kept, it is not noted which were started.
-		if leaves := has.started && !(again && a.running[name]) || b.Kept[a.Namespace] && !again; leaves != has.leaving {
+		if leaves := b.leaves(a, has, again, a.running[name]); leaves != has.leaving {
 			if leaves {
 				since = time.Time{}
 			}
@@ -85,6 +84,17 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 		}
 	}
 	a.prune()
+}
+
+// stays tells whether a grant is kept as it is. One without pods, of a ledger that was made again, gets those that are requested.
+func (b *book) stays(a *account, has granted) bool { return b.Kept[a.Namespace] && has.pods.id != "" }
+
+// leaves tells whether a replica left that may have workloads. Where grants are kept, it is not noted which were started.
+func (b *book) leaves(a *account, has granted, requested, runs bool) bool {
+	if !requested && b.Kept[a.Namespace] {
+		return true
+	}
+	return has.started && !(requested && runs)
 }
 
 // prune drops the names of replicas without a grant.

@@ -785,19 +785,12 @@ func TestSize(t *testing.T) {
 			req := request(t, xr, map[string]string{"object/reachable": reached}, map[string][]string{requests: nil})
 			ledger, kept := "{}", 0
 			random := rand.New(rand.NewPCG(1, 2))
-			letters := func(n int) string {
-				b := make([]byte, n)
-				for i := range b {
-					b[i] = byte('a' + random.IntN(26))
-				}
-				return string(b)
-			}
 			for n := 0; n < 3*tc.step; {
 				for range tc.step {
 					n++
-					uid, service := letters(36), letters(63)
+					uid, service := letters(random, 36), letters(random, 63)
 					for tc.forged && (len(uid) < 253 || profile.PartOf(uid) != 0) {
-						uid = letters(253)
+						uid = letters(random, 253)
 					}
 					request, err := structpb.NewStruct(map[string]any{
 						"apiVersion": "v1", "kind": "ConfigMap",
@@ -862,19 +855,12 @@ func TestSize(t *testing.T) {
 // compressed, and nothing limits them, because they fit everywhere.
 func TestZeroAmounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	letters := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte('a' + random.IntN(26))
-		}
-		return string(b)
-	}
 	asked := func(namespace string, roles, resources int) string {
 		var shapes, replicas []string
 		for i := range roles {
 			amounts := make([]string, resources)
 			for j := range amounts {
-				amounts[j] = fmt.Sprintf(`"%s.com/%s":0`, letters(200), letters(60))
+				amounts[j] = fmt.Sprintf(`"%s.com/%s":0`, letters(random, 200), letters(random, 60))
 			}
 			shapes = append(shapes, fmt.Sprintf(`"w%d":{"requests":{%s}}`, i, strings.Join(amounts, ",")))
 			replicas = append(replicas, fmt.Sprintf(`{"name":"w%d/0","pods":{"w%d":1}}`, i, i))

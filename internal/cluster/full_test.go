@@ -35,6 +35,15 @@ func written(t *testing.T, uid, namespace, name, requirements, replicas string) 
 	return &fnv1.Resource{Resource: s}
 }
 
+// letters returns a text that cannot be compressed.
+func letters(random *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('a' + random.IntN(26))
+	}
+	return string(b)
+}
+
 // inOnePart returns the UID of a service with its answer in the first part. It starts with a text.
 func inOnePart(text string) string {
 	for i := 0; ; i++ {
@@ -55,13 +64,6 @@ func TestAnswersFit(t *testing.T) {
 		equal = append(equal, fmt.Sprintf(`{"name":"w/%d","pods":{"a":1}}`, i))
 	}
 	random := rand.New(rand.NewPCG(5, 6))
-	letters := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte('a' + random.IntN(26))
-		}
-		return string(b)
-	}
 	cases := map[string]struct {
 		reason   string
 		forged   int
@@ -87,7 +89,7 @@ func TestAnswersFit(t *testing.T) {
 				*items = append(*items, written(t, uid, "hostile", uid, `"a":{"requests":{"cpu":1}},"b":{"requests":{"cpu":2}}`, strings.Join(tc.replicas, ",")))
 			}
 			for range tc.waiting {
-				*items = append(*items, written(t, letters(253), "hostile", letters(253), `"w":{"requests":{"nvidia.com/gpu":9000}}`, `{"name":"w/0","pods":{"w":1}}`))
+				*items = append(*items, written(t, letters(random, 253), "hostile", letters(random, 253), `"w":{"requests":{"nvidia.com/gpu":9000}}`, `{"name":"w/0","pods":{"w":1}}`))
 			}
 			*items = append(*items, written(t, "friendly", "friendly", "friendly", `"w":{"requests":{"nvidia.com/gpu":8000}}`, `{"name":"w/0","pods":{"w":1}}`))
 			ledger, full := "{}", false

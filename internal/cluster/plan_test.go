@@ -78,16 +78,9 @@ func asking(id reservation.ServiceID, running bool, shapes []capacity.PodRequire
 // manyNames are services whose names cannot be compressed.
 func manyNames(running bool) []reservation.CapacityRequest {
 	random := rand.New(rand.NewPCG(1, 2))
-	letters := func() string {
-		b := make([]byte, 253)
-		for i := range b {
-			b[i] = byte('a' + random.IntN(26))
-		}
-		return string(b)
-	}
 	var all []reservation.CapacityRequest
 	for range 1700 {
-		all = append(all, asking(reservation.ServiceID{Namespace: letters(), Name: letters(), UID: letters()}, running, make([]capacity.PodRequirements, 1)))
+		all = append(all, asking(reservation.ServiceID{Namespace: letters(random, 253), Name: letters(random, 253), UID: letters(random, 253)}, running, make([]capacity.PodRequirements, 1)))
 	}
 	return all
 }
@@ -167,13 +160,6 @@ func TestFull(t *testing.T) {
 // TestHeavy proves that a tenant who fills the ledger stops nobody else, neither with what it requests nor with what it has.
 func TestHeavy(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	letters := func(n int) string {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte('a' + random.IntN(26))
-		}
-		return string(b)
-	}
 	asksFor := func(namespace string, services, shapes int) []reservation.CapacityRequest {
 		var all []reservation.CapacityRequest
 		for i := range services {
@@ -182,7 +168,7 @@ func TestHeavy(t *testing.T) {
 			for j := range each {
 				each[j].Requests = capacity.Resources{"cpu": 1}
 				for range reservation.MaxTolerations {
-					each[j].Tolerations = append(each[j].Tolerations, corev1.Toleration{Key: letters(300), Value: letters(63)})
+					each[j].Tolerations = append(each[j].Tolerations, corev1.Toleration{Key: letters(random, 300), Value: letters(random, 63)})
 				}
 			}
 			all = append(all, asking(id, false, each))

@@ -81,6 +81,9 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 			return err
 		}
 		if in.Kept = setOf(grown); len(in.Kept) > 0 {
+			// Some may be heavy only now, because those that are refused have left them room.
+			maps.Copy(in.Heavy, in.Kept)
+			p.refused = slices.Sorted(maps.Keys(in.Heavy))
 			if err := p.reserve(in, state); err != nil {
 				return err
 			}

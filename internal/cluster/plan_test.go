@@ -157,25 +157,24 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// manyTolerations are services of a namespace with one pod each. Each takes some 19 KB of a ledger.
+func manyTolerations(random *rand.Rand, namespace string, services int, requests capacity.Resources) []reservation.CapacityRequest {
+	var all []reservation.CapacityRequest
+	for i := range services {
+		id := reservation.ServiceID{Namespace: namespace, Name: "s-" + strconv.Itoa(i), UID: namespace + strconv.Itoa(i)}
+		shape := capacity.PodRequirements{Requests: requests}
+		for range reservation.MaxTolerations {
+			shape.Tolerations = append(shape.Tolerations, corev1.Toleration{Key: letters(random, 300), Value: letters(random, 63)})
+		}
+		all = append(all, asking(id, false, []capacity.PodRequirements{shape}))
+	}
+	return all
+}
+
 // TestHeavy proves that a tenant who fills the ledger stops nobody else, neither with what it requests nor with what it has.
 func TestHeavy(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	asksFor := func(namespace string, services, shapes int) []reservation.CapacityRequest {
-		var all []reservation.CapacityRequest
-		for i := range services {
-			id := reservation.ServiceID{Namespace: namespace, Name: "s-" + strconv.Itoa(i), UID: namespace + strconv.Itoa(i)}
-			each := make([]capacity.PodRequirements, shapes)
-			for j := range each {
-				each[j].Requests = capacity.Resources{"cpu": 1}
-				for range reservation.MaxTolerations {
-					each[j].Tolerations = append(each[j].Tolerations, corev1.Toleration{Key: letters(random, 300), Value: letters(random, 63)})
-				}
-			}
-			all = append(all, asking(id, false, each))
-		}
-		return all
-	}
-	// One shape takes some 19 KB of a ledger.
+	cpus := capacity.Resources{"cpu": 1}
 	cases := map[string]struct {
 		reason string
 		// before are how many of its services the heavy namespace requests in each earlier call, and heavy now.
@@ -193,13 +192,13 @@ func TestHeavy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, state := observedWith(t, runs)
 			state.free.Pools = append(state.free.Pools, capacity.NewPool("more", nil, []capacity.NodeClass{{Count: 9, Free: capacity.Resources{"nvidia.com/gpu": 8000, "cpu": 64000}}}))
-			all := asksFor("heavy", tc.heavy, 1)
+			all := manyTolerations(random, "heavy", tc.heavy, cpus)
 			for _, n := range tc.before {
 				state.requests = all[:n]
 				_, p := plan(t, c, state, noon)
 				state.ledger.Ledger, state.ledger.compressed = p.Ledger, p.ledger
 			}
-			state.requests = slices.Concat(all, asksFor("other", 3, 1))
+			state.requests = slices.Concat(all, manyTolerations(random, "other", 3, cpus))
 			young := asking(reservation.ServiceID{Namespace: "team", Name: "young", UID: "y"}, false, []capacity.PodRequirements{{Requests: capacity.Resources{"nvidia.com/gpu": 1000}}})
 			young.Created = "2026-03-01T11:59:00Z"
 			state.requests = append(state.requests, young)
@@ -220,6 +219,25 @@ func TestHeavy(t *testing.T) {
 				t.Errorf("%s Services with reservations: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTwoHeavy proves that a namespace which gets the nodes that a heavy one may not have does not fill the ledger in its place.
+func TestTwoHeavy(t *testing.T) {
+	c, state := observedWith(t, "{}")
+	random, gpu := rand.New(rand.NewPCG(3, 4)), capacity.Resources{"nvidia.com/gpu": 1000}
+	state.free.Pools = []capacity.Pool{capacity.NewPool("p", nil, []capacity.NodeClass{{Count: 50, Free: gpu}})}
+	first, second := manyTolerations(random, "first", 45, gpu), manyTolerations(random, "second", 30, gpu)
+	for i := range first {
+		first[i].Created = "2026-03-01T10:00:00Z"
+	}
+	state.requests = first[:24]
+	_, p := plan(t, c, state, noon)
+	state.ledger.Ledger, state.ledger.compressed = p.Ledger, p.ledger
+	state.requests = slices.Concat(first, second) // Those of second are the youngest.
+	got, p := plan(t, c, state, noon)
+	if diff := cmp.Diff([]string{"first", "second"}, p.refused); diff != "" || got.reason != "" {
+		t.Errorf("it is %q. Refused: -want, +got:\n%s", got.reason, diff)
 	}
 }
 

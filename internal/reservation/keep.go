@@ -42,7 +42,7 @@ func (b *book) keep(a *account) {
 			a.granted[r.Name] = b.newGrant(has, max(has.generation, r.Generation), pods, now, has.pin)
 		}
 	}
-	if b.NotSchedulable == "" {
+	if b.NotSchedulable == "" && !b.Heavy[a.Namespace] {
 		b.giveBack(a)
 	}
 }

@@ -188,8 +188,7 @@ func (b *book) beyondQuota(u *unit) bool {
 func (b *book) mayHoldQuota(unit *unit) bool {
 	a := unit.account
 	u := b.usages[a.Namespace]
-	share := b.serving.shares[a.Namespace]
-	if u == nil || u.holder != nil || !b.waitedLong(a) || share.looks <= 0 && share.heldQuota {
+	if u == nil || u.holder != nil || !b.waitedLong(a) {
 		return false
 	}
 	wants := unit.first()
@@ -198,7 +197,10 @@ func (b *book) mayHoldQuota(unit *unit) bool {
 	}
 	id := idOf(wants)
 	none, known := a.noQuota[id]
-	if !known {
+	if share := b.serving.shares[a.Namespace]; !known {
+		if share.looks <= 0 && share.heldQuota {
+			return false
+		}
 		share.heldQuota = true
 		share.looks -= 1 + len(a.gotPods)
 		none = b.gotAsMuch(a, wants) || b.beyondLimit(a, wants)

@@ -107,7 +107,7 @@ type CacheStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// ClaimUID is the UID of the claim that has the weights.
+	// ClaimUID is the UID of the claim that has the weights, or had them last.
 	// +optional
 	ClaimUID string `json:"claimUID,omitempty"`
 }

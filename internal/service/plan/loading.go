@@ -305,7 +305,9 @@ func (l *Loading) loaded(w *Weights, claim *ClaimView, view *WeightsView, job Jo
 	// While nothing is known of a claim of somebody else, nothing changes.
 	l.Wanted = l.Wanted || done || job.Exists
 	named := &view.Named
-	l.ClaimUID = cmp.Or(named.UID, uid)
+	if l.ClaimUID = named.UID; done {
+		l.ClaimUID = cmp.Or(named.UID, uid)
+	}
 	return done && (named.UID == "" || uid == "" || named.UID == uid),
 		job.Exists && (job.Created.IsZero() || !job.Created.Before(named.Created))
 }

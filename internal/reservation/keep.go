@@ -42,9 +42,7 @@ func (b *book) keep(a *account) {
 			a.granted[r.Name] = b.newGrant(has, max(has.generation, r.Generation), pods, now, has.pin)
 		}
 	}
-	if b.NotSchedulable == "" && !b.Heavy[a.Namespace] {
-		b.giveBack(a)
-	}
+	b.giveBack(a)
 }
 
 // dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
@@ -108,9 +106,9 @@ func (a *account) prune() {
 // giveBack drops the grants with which nothing can start, and nothing runs: what they were for has
 // changed since, and what it needs now did not fit for the grace time. So nobody else waits for room
 // that is of no use. A group of which a required replica lacks its grant cannot start with any of
-// them. It is then served like a new one.
+// them. It is then served like a new one, so it keeps them where nothing new is granted.
 func (b *book) giveBack(a *account) {
-	if a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
+	if b.NotSchedulable != "" || b.Heavy[a.Namespace] || a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
 		return
 	}
 	groups := a.cluster.Groups

@@ -121,19 +121,14 @@ func (r *rendering) answers(state *observedState, p *ledgerPlan) {
 	all.Pending = pending(refused)
 	for i, part := range all.Split() {
 		k := key.Answers(i)
-		observed := state.req.Observed(k)
-		switch {
-		case part != nil:
-		case observed.Exists():
-			part = &profile.Answers{} // One that is made again would be written over nothing, so it could be older than what is there.
-		default:
+		if part == nil {
 			continue
 		}
 		part.Pending = atMost(part.Pending, len(part.Pending), maxRefused, inAnswer)
 		encoded, err := part.Encode()
 		r.err = errors.Join(r.err, err)
 		m := corev1.ConfigMap(profile.PartName(r.Name, i), r.input.Namespace).WithLabels(r.labels()).WithBinaryData(map[string][]byte{profile.AnswersKey: encoded})
-		if observed.Exists() {
+		if observed := state.req.Observed(k); observed.Exists() {
 			m = m.WithResourceVersion(resourceVersion.Text(observed))
 		}
 		r.add(kube.Render(k, m))
@@ -179,31 +174,25 @@ func atMost(all []v1alpha1.PendingRequest, most, bytes int, sizeOf func(p *v1alp
 
 // kept adds the profile, the estimates and the answers as they are, while the capacity requests are not known.
 func (r *rendering) kept(state *observedState) {
-	r.keep(state, key.Profile, profile.Label)
-	r.keep(state, key.Estimates, profile.EstimatesLabel)
+	keys := []key.Key{key.Profile, key.Estimates}
 	for i := range profile.Parts {
-		r.keep(state, key.Answers(i), "")
+		keys = append(keys, key.Answers(i))
+	}
+	for _, k := range keys {
+		observed := state.req.Observed(k)
+		if !observed.Exists() {
+			continue
+		}
+		o, err := kube.Render(k, map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": observed.Name(), "namespace": observed.Namespace(), "labels": labelsOf.In(observed)},
+			"data":     profile.Texts(observed), "binaryData": profile.Binary(observed),
+		})
+		r.objects, r.err = append(r.objects, o), errors.Join(r.err, err)
 	}
 }
 
-// keep adds a ConfigMap with the data that it has. Services find it by a label, or by its name.
-func (r *rendering) keep(state *observedState, k key.Key, label string) {
-	observed := state.req.Observed(k)
-	if !observed.Exists() {
-		return
-	}
-	labels := r.labels()
-	metadata := map[string]any{"name": observed.Name(), "namespace": observed.Namespace(), "labels": labels}
-	o := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-	if label == "" {
-		metadata["resourceVersion"] = resourceVersion.Text(observed)
-		o["binaryData"] = profile.Binary(observed)
-	} else {
-		labels[label] = profile.LabelValue
-		o["data"] = profile.Texts(observed)
-	}
-	r.add(kube.Render(k, o))
-}
+var labelsOf = incoming.NewPath("metadata", "labels")
 
 // told tells whether services can read that the cluster has its UID.
 func told(req incoming.Request, clusterUID string) bool {

@@ -103,6 +103,12 @@ func (b *book) fitsAlone(wants []want, of *share) bool {
 	return fits(&empty, alone)
 }
 
+// fits tells whether some pods fit. It takes room for them if they do.
+func fits(free *capacity.Free, all tally) bool {
+	ok, _ := free.Allocate(all.podSets())
+	return ok
+}
+
 // idOf returns a text that is the same for equal wants of one call.
 func idOf(wants []want) string {
 	var id strings.Builder

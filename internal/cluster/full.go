@@ -138,8 +138,13 @@ func (p *ledgerPlan) full() string {
 // heavy returns the namespaces that have more than their share of a limit of which some eighths are used. Those that have no more
 // than the former services are left out.
 func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, error) {
-	isOver := func(i int) bool { return p.sizes[i] > limits[i].most/eighths*used }
-	if !isOver(0) && !isOver(1) && !isOver(2) { //nolint:mnd // These are all sizes.
+	var over []int
+	for i, limit := range limits {
+		if p.sizes[i] > limit.most/eighths*used {
+			over = append(over, i)
+		}
+	}
+	if len(over) == 0 {
 		return nil, nil
 	}
 	each, err := byNamespace(p.Services)
@@ -148,10 +153,7 @@ func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, er
 		return nil, err
 	}
 	all := map[string]bool{}
-	for i := range limits {
-		if !isOver(i) {
-			continue
-		}
+	for _, i := range over {
 		share := shareOf(limits[i].most, p.sizes[i], each, i)
 		for namespace, has := range each {
 			if has[i] > max(share, before[namespace][i]) {

@@ -211,10 +211,9 @@ func open(in *Input) *book {
 		a.missingSince = b.past(s.MissingSince)
 		b.read(a, s)
 	}
-	requests := slices.Clone(in.Requests)
-	oldestFirst := make([]*CapacityRequest, len(requests))
-	for i := range requests {
-		oldestFirst[i] = &requests[i]
+	oldestFirst := make([]*CapacityRequest, len(in.Requests))
+	for i := range in.Requests {
+		oldestFirst[i] = &in.Requests[i]
 	}
 	slices.SortStableFunc(oldestFirst, CompareAge)
 	for _, r := range oldestFirst {

@@ -1,9 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -100,10 +101,7 @@ func (p *Plan) endFleetRoute(placement *v1alpha1.Placement) {
 	p.FleetRoute.Ends = !slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
 		return a.MayReceiveTraffic && !a.Abandoned && !a.TakenOver
 	})
-	p.Warnings = append(p.Warnings, Warning{
-		Path:    "spec.placement",
-		Message: "the service leaves the fleet, and its fleet route goes once it answers elsewhere: clients that came by the fleet's gateways have to follow status.url",
-	})
+	p.warn(field.NewPath("spec", "placement"), "the service leaves the fleet, and its fleet route goes once it answers elsewhere: clients that came by the fleet's gateways have to follow status.url")
 }
 
 // hostnamed are the ways to DNS names, by the setting of the Input.
@@ -122,10 +120,8 @@ func (p *Plan) warnOfMoves(placement *v1alpha1.Placement) []Warning {
 	if placement.Policy == v1alpha1.PlacementSpread {
 		moves, follow = "Spread moves replicas from one cluster to another, each cluster has a URL of its own, and no URL leads to all of them", "the URLs in status.clusters"
 	}
-	return []Warning{{
-		Path:    "spec.placement.policy",
-		Message: moves + ", because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow " + follow,
-	}}
+	return []Warning{warningAt(field.NewPath("spec", "placement", "policy"),
+		"%s, because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow %s", moves, follow)}
 }
 
 // matchesOf returns the matches of each rule of the service's own route. The route in each
@@ -297,11 +293,9 @@ func (p *Plan) warnOfHostname(a *scheduling.Assignment) {
 	if a.UnusedHostname == "" {
 		return
 	}
-	p.Warnings = append(p.Warnings, Warning{
-		Path: "spec.placement",
-		Message: "the fleet route cannot lead to cluster " + a.Target.Cluster + ", because its entrypoint is the DNS name " + a.UnusedHostname +
-			", and the platform team sets no fleet.hostnameBackends in the Composition's input: no service moves there from a cluster that receives traffic by that route",
-	})
+	p.warn(field.NewPath("spec", "placement"), "the fleet route cannot lead to cluster %s, because its entrypoint is the DNS name %s, "+
+		"and the platform team sets no fleet.hostnameBackends in the Composition's input: no service moves there from a cluster that receives traffic by that route",
+		a.Target.Cluster, a.UnusedHostname)
 }
 
 // maxBackends is the most backends that a rule of an HTTPRoute may have (Gateway API v1,
@@ -335,10 +329,7 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 		kept = append(kept, b)
 	}
 	if len(leftOut) > 0 {
-		p.Warnings = append(p.Warnings, Warning{
-			Path:    "spec.placement",
-			Message: fmt.Sprintf("an HTTPRoute has at most %d backends: no requests are sent to %s", maxBackends, strings.Join(leftOut, ", ")),
-		})
+		p.warn(field.NewPath("spec", "placement"), "an HTTPRoute has at most %d backends: no requests are sent to %s", maxBackends, strings.Join(leftOut, ", "))
 	}
 	return kept
 }

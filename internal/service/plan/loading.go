@@ -10,6 +10,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
 /*
@@ -209,18 +210,20 @@ func (v *ClaimView) cache(s naming.Identity) Cache {
 // hasFormer tells whether a replica is there that does not have the newest template. One that has it, and
 // does not serve yet, gets no requests until it does.
 func (c *ClusterPlan) hasFormer(running *Running) bool {
-	for r := range c.Replicas() {
-		if s := running.Replica(r.Key); s.Exists && !s.Updated(running.Revision[r.Role.Name]) {
-			return true
-		}
-	}
-	return false
+	return c.anyExisting(running, func(r *Replica, s rollout.State) bool { return !s.Updated(running.Revision[r.Role.Name]) })
 }
 
 // usesFormer tells whether a replica may have pods with other than the newest template.
 func (c *ClusterPlan) usesFormer(running *Running) bool {
+	return c.anyExisting(running, func(r *Replica, s rollout.State) bool {
+		return !s.Serving || !s.Updated(running.Revision[r.Role.Name])
+	})
+}
+
+// anyExisting tells whether something holds for a replica that exists here.
+func (c *ClusterPlan) anyExisting(running *Running, holds func(*Replica, rollout.State) bool) bool {
 	for r := range c.Replicas() {
-		if s := running.Replica(r.Key); s.Exists && !(s.Serving && s.Updated(running.Revision[r.Role.Name])) {
+		if s := running.Replica(r.Key); s.Exists && holds(r, s) {
 			return true
 		}
 	}
@@ -245,12 +248,9 @@ func (c *ClusterPlan) mayUse(claim *ClaimView, s naming.Identity, view *WeightsV
 // runsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete
 // are lost, the status says that they load, while pods still have the claim.
 func (c *ClusterPlan) runsGiven(running *Running) bool {
-	for r := range c.Replicas() {
-		if s := running.Replica(r.Key); s.Exists && s.Revision != running.Revision[r.Role.Name] && (!s.Held || s.Runs) {
-			return true
-		}
-	}
-	return false
+	return c.anyExisting(running, func(r *Replica, s rollout.State) bool {
+		return s.Revision != running.Revision[r.Role.Name] && (!s.Held || s.Runs)
+	})
 }
 
 // complete tells whether a claim was said to have its weights.

@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -88,12 +89,7 @@ func (p *Plan) keepAccounts(running *Running) {
 
 // mayRunFormer tells whether pods here may be made from a former template.
 func (c *ClusterPlan) mayRunFormer(running *Running) bool {
-	for r := range c.Replicas() {
-		if state := running.Replica(r.Key); state.Exists && !(r.Updated && state.Serving) {
-			return true
-		}
-	}
-	return false
+	return c.anyExisting(running, func(r *Replica, s rollout.State) bool { return !r.Updated || !s.Serving })
 }
 
 // planConnector sets the connector of the service's sidecars, if the service names one. It

@@ -123,7 +123,7 @@ func (s *Service) place() error {
 	running := &plan.Running{
 		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
 		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, Taken: state.Taken, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
+		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, Taken: state.Taken, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, Metrics: state.Metrics, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
 		MayStop: state.MayStop, Loader: s.renderer.Loader(), HasAdapterClaim: state.HasAdapterClaim(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
 	}
 	s.problems = s.plan.Place(running)

@@ -132,7 +132,7 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	}
 	target := set[0]
 	var errs field.ErrorList
-	if _, known := queries[r.engine]; !known {
+	if !r.measured() {
 		errs = append(errs, field.Forbidden(at, "must be left out, because the engine is neither vLLM nor SGLang: use metrics or triggers, which name the metric"))
 	}
 	// Only with KEDA: see validateScaling. Then another policy does not suffice, and checkPickerTarget says what does.
@@ -182,11 +182,11 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 // time, or nothing would start the role (addWake).
 func (p *Plan) targetQuery(r *Role, target string, in *inputv1alpha1.Input) string {
 	of, fresh := p.seriesOf(r.Name), freshness(in)
-	read := runningMetric[r.engine] + of
+	read := series(of, runningMetrics...)
 	if r.scaling.Min() == 0 && p.Router != nil {
 		read = "up" + p.seriesOf(p.Router.Name)
 	}
-	return queries[r.engine][target](of, fresh) + readBefore(read, fresh)
+	return queries[target](of, fresh) + readBefore(read, fresh)
 }
 
 // replicates tells whether all replicas may run in each of several clusters.

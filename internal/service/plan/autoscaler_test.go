@@ -14,7 +14,6 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 )
 
@@ -50,15 +49,20 @@ func fresh(gauge, within, read string) string {
 	return "sum(" + gauge + " and last_over_time(" + gauge + within + ")) and count(last_over_time(" + read + "[" + two + "] offset " + two + "))"
 }
 
+// Gauges of the engines of a role, without those of a priority.
+const (
+	waitingInEngine = `{__name__=~"vllm:num_requests_waiting|sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`
+	runningInEngine = `{__name__=~"vllm:num_requests_running|sglang:num_running_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`
+)
+
 // Series by which a query tells whether Prometheus has read a role.
 const (
-	readVLLM   = `vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`
-	readSGLang = `sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`
+	readEngine = `{__name__=~"vllm:num_requests_running|sglang:num_running_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`
 	readPicker = `up{inferenceservice_namespace="ns",inferenceservice="svc",role="router"}`
 )
 
 func TestAutoscaler(t *testing.T) {
-	waiting := fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]", readVLLM)
+	waiting := fresh(waitingInEngine, "[180s]", readEngine)
 	const replicated = "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"
 	trigger := func(query, threshold string) []v1alpha1.ScalingTrigger {
 		return []v1alpha1.ScalingTrigger{{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
@@ -73,14 +77,14 @@ func TestAutoscaler(t *testing.T) {
 	}{
 		"None":   {reason: "Without any of them there is only the scale target.", spec: scaledBy(vllmPod, `maxReplicas: 4`)},
 		"Target": {reason: "KEDA divides the sum by the threshold.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(waiting, "3")}},
-		"SGLang": {reason: "Each engine has metrics of its own.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(fresh(`sglang:num_running_reqs{inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`, "[180s]", readSGLang), "30")}},
+		"SGLang": {reason: "The query is the same for each engine: a rollout may replace one by the other.", spec: scaledBy(sglangPod, `minReplicas: 2, maxReplicas: 4, target: {runningRequests: 30}`), input: `{` + prometheus + `}`, want: &Autoscaler{Kind: key.ScaledObject, Min: 2, Max: 4, Triggers: trigger(fresh(runningInEngine, "[180s]", readEngine), "30")}},
 		"Interval": {
 			reason: "Engines count for three intervals.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {runningRequests: 3}`), input: `{` + strings.Replace(prometheus, "podMonitors: {}", "podMonitors: {interval: 40s}", 1) + `}`,
-			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[120s]", readVLLM), "3")},
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(runningInEngine, "[120s]", readEngine), "3")},
 		},
 		"Queues": {
 			reason: "Requests wait in several queues of SGLang.", spec: scaledBy(sglangPod, `maxReplicas: 4, target: {waitingRequests: 3}`), input: `{` + prometheus + `}`,
-			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(`{__name__=~"sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",inferenceservice_namespace="ns",inferenceservice="svc",role="w",priority=""}`, "[180s]", readSGLang), "3")},
+			want: &Autoscaler{Kind: key.ScaledObject, Min: 1, Max: 4, Triggers: trigger(fresh(waitingInEngine, "[180s]", readEngine), "3")},
 		},
 		"HPA": {
 			reason: "An adapter serves the metric. Prometheus is its matter.", spec: scaledBy(vllmPod, `maxReplicas: 4, target: {kvCacheUtilizationPercent: 80}`),
@@ -192,32 +196,38 @@ func released(t *testing.T, engine string) map[string]string {
 	return all
 }
 
-// named is the name of a metric, with the function of a range that it is in.
-var named = regexp.MustCompile(`(?:([a-z_]+)\()?([a-z_]+:[a-z_]+)`)
+// named has the names of metrics, with the function of a range that they are in.
+var named = regexp.MustCompile(`(?:([a-z_]+)\()?\{__name__=~"([^"]+)"`)
 
 // TestQueries proves that every target has a query for every known engine, and an external metric, and that all
 // releases of the engine have what it reads.
 func TestQueries(t *testing.T) {
 	target := v1alpha1.ScalingTarget{WaitingRequests: new(int32), RunningRequests: new(int32), KVCacheUtilizationPercent: new(int32), TokensPerSecond: new(int32), TimeToFirstTokenMilliseconds: new(int32)}
-	for engine, name := range map[launch.Engine]string{launch.EngineVLLM: "vllm", launch.EngineSGLang: "sglang"} {
+	for _, name := range []string{"vllm", "sglang"} {
 		metrics := released(t, name)
 		for _, f := range target.Set() {
-			if externalMetrics[f.Name] == "" || queries[engine][f.Name] == nil {
+			if externalMetrics[f.Name] == "" || queries[f.Name] == nil {
 				t.Errorf("%s: nothing measures %s", name, f.Name)
 				continue
 			}
-			q := queries[engine][f.Name](`{role="r"}`, "[3m]")
+			q := queries[f.Name](`{role="r"}`, "[3m]")
 			found := named.FindAllStringSubmatch(q, -1)
 			for _, m := range found {
-				base, want := m[2], "gauge"
-				switch {
-				case strings.HasSuffix(base, "_bucket"), strings.HasSuffix(base, "_count"):
-					base, want = strings.TrimSuffix(strings.TrimSuffix(base, "_bucket"), "_count"), "histogram"
-				case m[1] == "rate":
-					want = "counter"
+				of := slices.DeleteFunc(strings.Split(m[2], "|"), func(n string) bool { return !strings.HasPrefix(n, name+":") })
+				if len(of) == 0 {
+					t.Errorf("%s reads nothing of %s: %s", f.Name, name, m[2])
 				}
-				if metrics[base] != want {
-					t.Errorf("%s: %s is a %s of all releases, want %s: %s", f.Name, m[2], metrics[base], want, q)
+				for _, base := range of {
+					want := "gauge"
+					switch {
+					case strings.HasSuffix(base, "_bucket"), strings.HasSuffix(base, "_count"):
+						base, want = strings.TrimSuffix(strings.TrimSuffix(base, "_bucket"), "_count"), "histogram"
+					case m[1] == "rate":
+						want = "counter"
+					}
+					if metrics[base] != want {
+						t.Errorf("%s: %s is a %s of all releases, want %s: %s", f.Name, base, metrics[base], want, q)
+					}
 				}
 			}
 			// Each selector is by role, and so are those of several names.
@@ -268,7 +278,7 @@ func TestHostileQueries(t *testing.T) {
 	}
 }
 
-// TestRulesOfAdapter proves that prometheus-adapter asks what KEDA asks, for each engine and target.
+// TestRulesOfAdapter proves that prometheus-adapter asks what KEDA asks, for each target.
 func TestRulesOfAdapter(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", "monitoring", "prometheus-adapter.yaml"))
 	if err != nil {
@@ -283,28 +293,13 @@ func TestRulesOfAdapter(t *testing.T) {
 	if err := yaml.Unmarshal(b, &config); err != nil {
 		t.Fatal(err)
 	}
-	either := regexp.MustCompile(`\{__name__=~"([^"]+)"(,priority="")?,<<\.LabelMatchers>>\}`)
-	// of is a query that reads the metrics of one engine only. Those of vLLM have no priority, so it does not matter there.
-	of := func(q, prefix string) string {
-		return either.ReplaceAllStringFunc(q, func(selector string) string {
-			found := either.FindStringSubmatch(selector)
-			names, of := strings.Split(found[1], "|"), "{s"+found[2]+"}"
-			if prefix == "vllm:" {
-				of = "{s}"
-			}
-			return series(of, slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) })...)
-		})
-	}
-	got := map[string]string{}
+	got, want, unset := map[string]string{}, map[string]string{}, freshness(&inputv1alpha1.Input{})
 	for _, r := range config.ExternalRules {
-		got["vLLM "+r.Name.As] = of(r.MetricsQuery, "vllm:")
-		got["SGLang "+r.Name.As] = of(r.MetricsQuery, "sglang:")
+		got[r.Name.As] = strings.ReplaceAll(r.MetricsQuery, `priority="",<<.LabelMatchers>>`, `<<.LabelMatchers>>,priority=""`)
 	}
-	want, unset := map[string]string{}, freshness(&inputv1alpha1.Input{})
 	for target, name := range externalMetrics {
-		for engine, prefix := range map[launch.Engine]string{launch.EngineVLLM: "vLLM ", launch.EngineSGLang: "SGLang "} {
-			want[prefix+name] = queries[engine][target]("{s}", unset) + readBefore(runningMetric[engine]+"{s}", unset)
-		}
+		const selector = "{<<.LabelMatchers>>}"
+		want[name] = queries[target](selector, unset) + readBefore(series(selector, runningMetrics...), unset)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("package/monitoring/prometheus-adapter.yaml: -want +got\n%s", diff)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
 // Metrics is where the metrics of an engine are. Their path is /metrics.
@@ -37,6 +39,27 @@ func (p *rolePlanner) metrics() {
 		return
 	}
 	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: p.role.TLS}
+}
+
+// maxFormerMetrics limits where only engines of former templates serve their metrics. A tenant may edit a template again and
+// again while all pods are held.
+const maxFormerMetrics = 4
+
+// keepMetrics has the engines of pods that may have a former template monitored as before. Their container may have another name
+// there, or TLS. Without their metrics, an autoscaler would count none of their requests, and remove what serves.
+func (p *Plan) keepMetrics(running *Running) {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		c.FormerMetrics = map[string][]Metrics{}
+		for _, role := range p.Roles {
+			former := func(r *Replica, s rollout.State) bool { return r.Role == role && mayRunFormer(r, s) }
+			if role.Metrics == nil || !c.anyExisting(running, former) {
+				continue
+			}
+			before := slices.DeleteFunc(running.Metrics(c.MonitorKey(role)), func(m Metrics) bool { return m == *role.Metrics })
+			c.FormerMetrics[role.Name] = before[:min(len(before), maxFormerMetrics)]
+		}
+	}
 }
 
 // withoutMetrics says why an engine serves no metrics of its own. SGLang has them only if it is told to, and vLLM

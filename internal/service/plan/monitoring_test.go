@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
 // planned plans a role of one container on a platform that monitors and traces.
@@ -115,6 +118,52 @@ func TestTracing(t *testing.T) {
 			}
 			if n := len(got.Sidecar.Tracing); n != tc.sidecar {
 				t.Errorf("%s The sidecar has %d variables, want %d", tc.reason, n, tc.sidecar)
+			}
+		})
+	}
+}
+
+// TestFormerMetrics proves that engines of pods that may have a former template are monitored as before, and that only those of the
+// newest one are otherwise.
+func TestFormerMetrics(t *testing.T) {
+	newest, one, two := Metrics{Container: "new", Port: 8000}, Metrics{Container: "one", Port: 8000}, Metrics{Container: "new", Port: 8000, HTTPS: true}
+	serves := rollout.State{Exists: true, Revision: "new", Serving: true}
+	held := rollout.State{Exists: true, Revision: "old", Serving: true}
+	cases := map[string]struct {
+		reason  string
+		state   rollout.State
+		held    bool
+		silent  bool
+		before  []Metrics
+		want    []Metrics
+		another bool
+	}{
+		"Serves":    {reason: "Its pods are of the newest template.", state: serves, before: []Metrics{newest, one}},
+		"Held":      {reason: "Its pods are of a former template.", state: held, held: true, before: []Metrics{one}, want: []Metrics{one}},
+		"Again":     {reason: "The newest one comes from the role.", state: held, held: true, before: []Metrics{newest, one, two}, want: []Metrics{one, two}},
+		"BeingMade": {reason: "Its pods are being replaced.", state: rollout.State{Exists: true, Revision: "new"}, before: []Metrics{newest, one}, want: []Metrics{one}},
+		"Most":      {reason: "A tenant may edit again and again.", state: held, held: true, before: []Metrics{one, two, {Port: 1}, {Port: 2}, {Port: 3}}, want: []Metrics{one, two, {Port: 1}, {Port: 2}}},
+		"Absent":    {reason: "It starts with the newest template.", before: []Metrics{one}},
+		"Silent":    {reason: "The newest engines have no metrics, so nothing scales the role.", state: held, held: true, silent: true, before: []Metrics{one}},
+		"Another":   {reason: "The replica is of another role.", state: held, held: true, another: true, before: []Metrics{one}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role, of := &Role{Name: "w", Metrics: &newest}, &Role{Name: "other"}
+			if !tc.another {
+				of = role
+			}
+			if tc.silent {
+				role.Metrics = nil
+			}
+			r := Replica{Role: of, Held: tc.held, Updated: tc.state.Exists && !tc.held}
+			p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: []Replica{r}}}}}}
+			p.keepMetrics(&Running{
+				Replica: func(key.Key) rollout.State { return tc.state },
+				Metrics: func(key.Key) []Metrics { return slices.Clone(tc.before) },
+			})
+			if diff := cmp.Diff(tc.want, p.Clusters[0].FormerMetrics["w"]); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -160,6 +160,8 @@ type ClusterPlan struct {
 	// FormerAccounts are service accounts of pods here whose sidecar may read the pool as before. Pods of
 	// former templates may have them.
 	FormerAccounts []string
+	// FormerMetrics are where engines of former templates that may run here serve their metrics, by the role's name.
+	FormerMetrics map[string][]Metrics
 	// PickerPaused tells that the endpoint picker here waits for its new configuration.
 	PickerPaused bool
 	// Caches are the claims with weights that the service has here.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,22 +19,14 @@ import (
 // that it has read within the time of fresh count.
 type query func(selector, fresh string) string
 
-// queries of the engines that are known. test/tools/metrics has the tables of their metrics.
-var queries = map[launch.Engine]map[string]query{
-	launch.EngineVLLM: {
-		"waitingRequests":              sumOf(waitingMetrics[launch.EngineVLLM]...),
-		"runningRequests":              sumOf(runningMetric[launch.EngineVLLM]),
-		"kvCacheUtilizationPercent":    percentOf("vllm:kv_cache_usage_perc"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineVLLM], runningMetric[launch.EngineVLLM]),
-		"timeToFirstTokenMilliseconds": timeOf("vllm:time_to_first_token_seconds", runningMetric[launch.EngineVLLM]),
-	},
-	launch.EngineSGLang: {
-		"waitingRequests":              totalOf(waitingMetrics[launch.EngineSGLang]...),
-		"runningRequests":              totalOf(runningMetric[launch.EngineSGLang]),
-		"kvCacheUtilizationPercent":    percentOf("sglang:token_usage"),
-		"tokensPerSecond":              rateOf(tokensMetric[launch.EngineSGLang], runningMetric[launch.EngineSGLang]),
-		"timeToFirstTokenMilliseconds": timeOf("sglang:time_to_first_token_seconds", runningMetric[launch.EngineSGLang]),
-	},
+// queries of the targets. Each reads the metrics of vLLM and of SGLang: a role has both while a rollout replaces one by the other.
+// test/tools/metrics has the tables of their metrics.
+var queries = map[string]query{
+	"waitingRequests":              totalOf(waitingMetrics),
+	"runningRequests":              totalOf(runningMetrics),
+	"kvCacheUtilizationPercent":    percentOf(usageMetrics),
+	"tokensPerSecond":              rateOf(tokensMetrics, runningMetrics),
+	"timeToFirstTokenMilliseconds": timeOf(firstTokenMetrics, runningMetrics),
 }
 
 var (
@@ -42,15 +35,21 @@ var (
 	// waits for the other engine does not count: more replicas of this one would not help. Requests in the
 	// transfer queue of decode wait for prefill. Those in the bootstrap queue of prefill (until v0.5.9 its prealloc
 	// queue) wait for memory of decode. In the inflight queue of prefill its work is done.
-	waitingMetrics = map[launch.Engine][]string{
-		launch.EngineVLLM:   {"vllm:num_requests_waiting"},
-		launch.EngineSGLang: {"sglang:num_queue_reqs", "sglang:num_decode_prealloc_queue_reqs"},
-	}
-	// runningMetric is the gauge with the requests that an engine works on. An engine has it once it answers.
-	runningMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:num_requests_running", launch.EngineSGLang: "sglang:num_running_reqs"}
-	// tokensMetric is the counter of the tokens that an engine has generated.
-	tokensMetric = map[launch.Engine]string{launch.EngineVLLM: "vllm:generation_tokens_total", launch.EngineSGLang: "sglang:generation_tokens_total"}
+	waitingMetrics = []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs", "sglang:num_decode_prealloc_queue_reqs"}
+	// runningMetrics are the gauges with the requests that an engine works on. An engine has its own once it answers.
+	runningMetrics = []string{"vllm:num_requests_running", "sglang:num_running_reqs"}
+	// usageMetrics are the gauges with the part of the KV cache that is in use, from 0 to 1.
+	usageMetrics = []string{"vllm:kv_cache_usage_perc", "sglang:token_usage"}
+	// tokensMetrics are the counters of the tokens that an engine has generated.
+	tokensMetrics = []string{"vllm:generation_tokens_total", "sglang:generation_tokens_total"}
+	// firstTokenMetrics are the histograms of the seconds until the first token.
+	firstTokenMetrics = []string{"vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds"}
 )
+
+// measured tells whether targets can measure the engine of a role.
+func (r *Role) measured() bool {
+	return r.engine == launch.EngineVLLM || r.engine == launch.EngineSGLang
+}
 
 // window is the time of which rates are the mean. before is its start.
 const window, before, longBefore = "[5m]", " offset 5m", "[2m] offset 7m"
@@ -77,9 +76,6 @@ func freshness(in *inputv1alpha1.Input) string {
 
 // series is the selector of the series of any of the metrics. One that an engine lacks adds nothing.
 func series(selector string, metrics ...string) string {
-	if len(metrics) == 1 {
-		return metrics[0] + selector
-	}
 	return `{__name__=~"` + strings.Join(metrics, "|") + `",` + strings.TrimPrefix(selector, "{")
 }
 
@@ -92,10 +88,6 @@ func freshAt(series, fresh, offset string) string {
 	return series + offset + " and last_over_time(" + series + fresh + offset + ")"
 }
 
-func sumOf(metrics ...string) query {
-	return func(s, fresh string) string { return "sum(" + freshOnly(series(s, metrics...), fresh) + ")" }
-}
-
 // readBefore lets a query have a result only if Prometheus has read some series for two intervals. Once it is back after an outage, it reads
 // engine after engine within an interval (scrape/target.go of v3.12.0, offset). The HorizontalPodAutoscaler would stop those that are
 // missing there: after five minutes without metrics it knows no former number by which it would wait
@@ -106,17 +98,17 @@ func readBefore(series, fresh string) string {
 }
 
 // totalOf leaves out what SGLang repeats for each priority, with --enable-priority-scheduling: the total has an empty one
-// (_log_gauge_queue_count in observability/metrics_collector.py of v0.5.18).
-func totalOf(metrics ...string) query {
+// (_log_gauge_queue_count in observability/metrics_collector.py of v0.5.18). The gauges of vLLM have no priority.
+func totalOf(metrics []string) query {
 	return func(s, fresh string) string {
-		return sumOf(metrics...)(strings.TrimSuffix(s, "}")+`,priority=""}`, fresh)
+		return "sum(" + freshOnly(series(strings.TrimSuffix(s, "}")+`,priority=""}`, metrics...), fresh) + ")"
 	}
 }
 
-// percentOf is about a gauge from 0 to 1. An engine may have several, one for each data-parallel rank.
-func percentOf(metric string) query {
+// percentOf is about gauges from 0 to 1. An engine may have several, one for each data-parallel rank.
+func percentOf(metrics []string) query {
 	return func(s, fresh string) string {
-		return "100 * sum(avg without (" + ranks + ") (" + freshOnly(metric+s, fresh) + "))"
+		return "100 * sum(avg without (" + ranks + ") (" + freshOnly(series(s, metrics...), fresh) + "))"
 	}
 }
 
@@ -127,30 +119,37 @@ const (
 	atCovered = "[2m] offset 5m"
 )
 
-// rateOf is about a counter. What was counted in the window was counted, whether the engine is still there or not. There is no
+// rateOf is about counters. What was counted in the window was counted, whether the engine is still there or not. There is no
 // result until Prometheus has read the role for all of the window, as after an outage of its own. What is missing there would
 // count as nothing: a rate goes only half an interval beyond its samples (extrapolatedRate in promql/functions.go of v3.12.0).
-func rateOf(metric, gauge string) query {
+func rateOf(counters, gauges []string) query {
 	return func(s, _ string) string {
-		return sumOfRates(metric+s, window) + " and count(last_over_time(" + gauge + s + atCovered + "))"
+		return sumOfRates(series(s, counters...), window) + " and count(last_over_time(" + series(s, gauges...) + atCovered + "))"
 	}
 }
 
 func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "))" }
 
-// timeOf is about a histogram of seconds. Without requests its quantile is NaN, which no comparison lets pass.
+// timeOf is about histograms of seconds. Without requests its quantile is NaN, which no comparison lets pass.
 // Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum. They are counted by a gauge, whose
 // labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
 //
 // No more engines count than at the start of the window. Its requests had only those, and each engine that starts would make the
 // HorizontalPodAutoscaler ask for more. If there was none, all count. So they do if Prometheus had just begun to read them.
-func timeOf(metric, gauge string) query {
+func timeOf(histograms, gauges []string) query {
+	each := func(suffix string) []string {
+		all := slices.Clone(histograms)
+		for i := range all {
+			all[i] += suffix
+		}
+		return all
+	}
 	return func(s, fresh string) string {
 		engines := func(offset string) string {
-			return "count(group without (" + ranks + ") (" + freshAt(gauge+s, fresh, offset) + "))"
+			return "count(group without (" + ranks + ") (" + freshAt(series(s, gauges...), fresh, offset) + "))"
 		}
-		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + metric + "_bucket" + s + window + "))) >= 0)" +
-			" or 0 * " + sumOfRates(metric+"_count"+s, window) + ")" +
-			" * ((" + engines(before) + " and count(last_over_time(" + gauge + s + longBefore + "))) < " + engines("") + " or " + engines("") + ")"
+		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + series(s, each("_bucket")...) + window + "))) >= 0)" +
+			" or 0 * " + sumOfRates(series(s, each("_count")...), window) + ")" +
+			" * ((" + engines(before) + " and count(last_over_time(" + series(s, gauges...) + longBefore + "))) < " + engines("") + " or " + engines("") + ")"
 	}
 }

@@ -67,6 +67,8 @@ type Running struct {
 	ServiceRole func(key.Key) string
 	// SidecarAccounts returns the service accounts that the RoleBinding of that key names.
 	SidecarAccounts func(key.Key) []string
+	// Metrics returns where the PodMonitor of that key finds the metrics of engines.
+	Metrics func(key.Key) []Metrics
 	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
 	// where that is not known.
 	PickerConfig func(key.Key) string
@@ -119,6 +121,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.keepEndpoints(running)
 	p.keepSelectors(running)
 	p.keepAccounts(running)
+	p.keepMetrics(running)
 	p.pausePickers(running)
 	p.holdAwake(running)
 	p.pauseScaleIn(running)

@@ -89,8 +89,11 @@ func (p *Plan) keepAccounts(running *Running) {
 
 // mayRunFormer tells whether pods here may be made from a former template.
 func (c *ClusterPlan) mayRunFormer(running *Running) bool {
-	return c.anyExisting(running, func(r *Replica, s rollout.State) bool { return !r.Updated || !s.Serving })
+	return c.anyExisting(running, mayRunFormer)
 }
+
+// mayRunFormer tells whether pods of a replica that exists may be made from a former template.
+func mayRunFormer(r *Replica, s rollout.State) bool { return !r.Updated || !s.Serving }
 
 // planConnector sets the connector of the service's sidecars, if the service names one. It
 // overrides the platform team's.

@@ -137,7 +137,7 @@ func (p *Plan) checkWake(r *Role, in *inputv1alpha1.Input) field.ErrorList {
 			refuse(fmt.Sprintf("beside the role %s, which answers all requests while this one is stopped, so that nothing starts it: give both roles a target and minReplicas 0, or none", other.Name))
 			break
 		}
-		if _, known := queries[other.engine]; !known && other != r {
+		if !other.measured() && other != r {
 			refuse(fmt.Sprintf("beside the role %s, whose engine is neither vLLM nor SGLang: nothing would tell whether it answers requests", other.Name))
 			break
 		}
@@ -179,9 +179,9 @@ func (p *Plan) addWake(a *Autoscaler, in *inputv1alpha1.Input, target string) {
 	terms := []string{"(sum(" + epp.QueueSize(p.Router.Dialect) + router + ") or 0 * sum(up" + router + " == 1))"}
 	for _, r := range p.Router.behindPool(p.Roles) {
 		of := p.seriesOf(r.Name)
-		running, generated := runningMetric[r.engine]+of, tokensMetric[r.engine]+of
+		running, generated := series(of, runningMetrics...), series(of, tokensMetrics...)
 		for _, term := range []string{
-			"sum(" + series(of, waitingMetrics[r.engine]...) + ")", "sum(" + running + ")",
+			"sum(" + series(of, waitingMetrics...) + ")", "sum(" + running + ")",
 			sumOfRates(generated, "["+minutes+"]"), youngerThan(young, running),
 		} {
 			terms = append(terms, "("+term+" or vector(0))")

@@ -97,7 +97,7 @@ func TestWake(t *testing.T) {
 			want := []v1alpha1.ScalingTrigger{
 				{Type: "prometheus", Name: "target", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "3", "activationThreshold": "1000000000",
-					"query": fresh(`vllm:num_requests_waiting{inferenceservice_namespace="ns",inferenceservice="svc",role="w"}`, "[180s]", readPicker),
+					"query": fresh(waitingInEngine, "[180s]", readPicker),
 				}},
 				{Type: "prometheus", Name: "requests", MetricType: "AverageValue", Metadata: map[string]string{
 					"serverAddress": "http://p:9090", "ignoreNullValues": "false", "threshold": "1000000000", "activationThreshold": "0",
@@ -131,10 +131,11 @@ func TestWakeUnknown(t *testing.T) {
 
 // busy is the part of the query about the engines of a role.
 func busy(role, minutes string) string {
-	of := `{inferenceservice_namespace="ns",inferenceservice="svc",role="` + role + `"}`
-	return ` + (sum(vllm:num_requests_waiting` + of + `) or vector(0)) + (sum(vllm:num_requests_running` + of + `) or vector(0))` +
-		` + (sum(rate(vllm:generation_tokens_total` + of + `[` + minutes + `])) or vector(0))` +
-		` + (count(vllm:num_requests_running` + of + ` unless vllm:num_requests_running` + of + ` offset ` + minutes + `) or vector(0))`
+	of := `inferenceservice_namespace="ns",inferenceservice="svc",role="` + role + `"}`
+	waiting := `{__name__=~"vllm:num_requests_waiting|sglang:num_queue_reqs|sglang:num_decode_prealloc_queue_reqs",` + of
+	running, generated := `{__name__=~"vllm:num_requests_running|sglang:num_running_reqs",`+of, `{__name__=~"vllm:generation_tokens_total|sglang:generation_tokens_total",`+of
+	return ` + (sum(` + waiting + `) or vector(0)) + (sum(` + running + `) or vector(0)) + (sum(rate(` + generated + `[` + minutes + `])) or vector(0))` +
+		` + (count(` + running + ` unless ` + running + ` offset ` + minutes + `) or vector(0))`
 }
 
 // TestWakeTogether proves that each of several roles runs while requests are answered by any of them, and for
@@ -157,7 +158,7 @@ func TestWakeTogether(t *testing.T) {
 
 // TestWakeTokens proves that a role runs until its target has a result, which takes longer for tokens.
 func TestWakeTokens(t *testing.T) {
-	const young = ` unless vllm:num_requests_running{inferenceservice_namespace="ns",inferenceservice="svc",role="w"} offset `
+	const young = ` unless ` + readEngine + ` offset `
 	for target, want := range map[string]string{"waitingRequests": "120s", "tokensPerSecond": "420s"} {
 		p, err := build(t, `{roles: [{name: router, componentType: router}, {name: w, componentType: worker, scaling: {minReplicas: 0, maxReplicas: 4, target: {`+target+`: 3}}, template: `+vllmPod+`}]}`, `{`+prometheus+`}`)
 		if err != nil {

@@ -161,6 +161,7 @@ func TestExternalMetrics(t *testing.T) {
 		want                   []float64
 	}{
 		"Sum":        {reason: "Each engine counts.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"} 1x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b"} 2x60`, after: ends, want: []float64{3}},
+		"Rollout":    {reason: "It replaces vLLM by SGLang, and both count.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"} 1x60` + "\n" + `sglang:num_running_reqs{SERIES,SGLANG,pod="b"} 2x60`, after: ends, want: []float64{3}},
 		"OtherRole":  {reason: "Each role has its own.", metric: running, series: `vllm:num_requests_running{inferenceservice_namespace="team",inferenceservice="chat",role="other"} 1x60`, after: ends},
 		"Missing":    {reason: "Nothing moves.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"}` + left, after: ends + 4*time.Minute},
 		"Late":       {reason: "Prometheus has missed two scrapes of the usual minute.", metric: running, series: `vllm:num_requests_running{SERIES,pod="a"}` + left, after: ends + 2*time.Minute + 50*time.Second, want: []float64{4}},
@@ -178,6 +179,10 @@ func TestExternalMetrics(t *testing.T) {
 		"Priorities": {reason: "SGLang has the total, and the parts of it by priority.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority=""} 9x60` + "\n" + `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority="1"} 4x60` + "\n" + `sglang:num_queue_reqs{SERIES,SGLANG,pod="a",priority="2"} 5x60`, after: ends, want: []float64{9}},
 		"NoPrealloc": {reason: "What an engine lacks does not matter.", metric: waiting, series: `sglang:num_queue_reqs{SERIES,SGLANG,pod="a"} 1x60`, after: ends, want: []float64{1}},
 		"Tokens":     {reason: "What was generated counts for as long as it is in the window.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x60`, after: ends, want: []float64{1}},
+		"TokensBoth": {
+			reason: "The pod had vLLM before it had SGLang. Each rate goes half an interval beyond its samples.", metric: tokens, after: ends, want: []float64{1.05},
+			series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x15 stale` + "\n" + `sglang:generation_tokens_total{SERIES,SGLANG,pod="a"} _x15 0+30x40` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x15 stale`,
+		},
 		"TokensGap":  {reason: "Prometheus has been back for a minute and a half only.", metric: tokens, series: gap, after: ends + 8*time.Minute + 30*time.Second},
 		"TokensBack": {reason: "It has read for the whole time again.", metric: tokens, series: gap, after: ends + 12*time.Minute + 30*time.Second, want: []float64{1}},
 		"Back":       {reason: "Prometheus has read only one of two engines again.", metric: running, series: back, after: ends + 7*time.Minute + 35*time.Second},

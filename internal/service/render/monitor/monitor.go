@@ -36,7 +36,7 @@ const ownMetrics = "fusioninfer_.*"
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
 	for _, role := range monitored(p, cluster) {
-		o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engine(p, role))
+		o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engines(p, cluster, role)...)
 		if err != nil {
 			return nil, err
 		}
@@ -77,19 +77,29 @@ func leaders(cluster *plan.ClusterPlan, role *plan.Role) map[string]string {
 	return map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name, lws.WorkerIndexLabelKey: "0"}
 }
 
+// engines are the endpoints of the engines of a role: those of the newest template, and those of former ones that may run. A pod
+// answers at one of them.
+func engines(p *plan.Plan, cluster *plan.ClusterPlan, role *plan.Role) []endpoint {
+	all := []endpoint{engine(p, role, role.Metrics)}
+	for i := range cluster.FormerMetrics[role.Name] {
+		all = append(all, engine(p, role, &cluster.FormerMetrics[role.Name][i]))
+	}
+	return all
+}
+
 // engine is the endpoint of an engine. A PodMonitor can name only ports that a pod declares, and templates need
 // not declare any. So all ports of the engine's container are selected, and the addresses of all of them become
 // that of the engine. Prometheus takes targets that are equal for one. The container is named, because decode
 // pods have the port of the routing sidecar, too.
-func engine(p *plan.Plan, role *plan.Role) endpoint {
-	port := strconv.Itoa(int(role.Metrics.Port))
+func engine(p *plan.Plan, role *plan.Role, of *plan.Metrics) endpoint {
+	port := strconv.Itoa(int(of.Port))
 	e := endpoint{Relabelings: append([]relabeling{
-		{SourceLabels: []string{"__meta_kubernetes_pod_container_name"}, Regex: role.Metrics.Container, Action: "keep"},
+		{SourceLabels: []string{"__meta_kubernetes_pod_container_name"}, Regex: of.Container, Action: "keep"},
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "([^:]+)", TargetLabel: "__address__", Replacement: "$1:" + port},
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "(.*:.*)", TargetLabel: "__address__", Replacement: "[$1]:" + port},
 	}, labels(p, role.Name)...)}
 	e.MetricRelabelings = []relabeling{{SourceLabels: []string{"__name__"}, Regex: ownMetrics, Action: "drop"}}
-	if role.Metrics.HTTPS {
+	if of.HTTPS {
 		e.Scheme, e.TLSConfig = "https", &tlsConfig{InsecureSkipVerify: true}
 	}
 	return e
@@ -103,13 +113,15 @@ func labels(p *plan.Plan, role string) []relabeling {
 	}
 }
 
-func render(p *plan.Plan, k key.Key, name string, cluster *plan.ClusterPlan, pods map[string]string, e endpoint) (kube.Object, error) {
-	e.Interval = p.PodMonitors.Interval
+func render(p *plan.Plan, k key.Key, name string, cluster *plan.ClusterPlan, pods map[string]string, endpoints ...endpoint) (kube.Object, error) {
+	for i := range endpoints {
+		endpoints[i].Interval = p.PodMonitors.Interval
+	}
 	o, err := kube.Render(k, podMonitor{
 		APIVersion: "monitoring.coreos.com/v1",
 		Kind:       "PodMonitor",
 		Metadata:   metadata{Name: name, Namespace: cluster.Target.Namespace, Labels: map[string]string{naming.LabelService: cluster.Base}},
-		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}, SampleLimit: sampleLimit, BodySizeLimit: bodySizeLimit},
+		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: endpoints, SampleLimit: sampleLimit, BodySizeLimit: bodySizeLimit},
 	})
 	o.Resource = composite.Decorate(o.Resource, p.PodMonitors.Labels, nil)
 	return o, err

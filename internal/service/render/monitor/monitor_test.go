@@ -87,6 +87,22 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestRenderFormer proves that engines of former templates are read where they serve their metrics, beside those of the newest one.
+func TestRenderFormer(t *testing.T) {
+	role := &plan.Role{Name: "w", Metrics: &plan.Metrics{Container: "vllm", Port: 8000}}
+	c := &plan.ClusterPlan{
+		Groups:        []plan.Group{{Replicas: []plan.Replica{{Role: role}}}},
+		FormerMetrics: map[string][]plan.Metrics{"w": {{Container: "engine", Port: 8000}, {Container: "vllm", Port: 8000, HTTPS: true}}},
+	}
+	var got []string
+	for _, e := range rendered(t, &plan.Plan{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "15s"}}, c)["podmonitor/role/w"].Spec.PodMetricsEndpoints {
+		got = append(got, e.Scheme+" "+e.Relabelings[0].Regex+" "+e.Relabelings[1].Replacement+" "+e.Interval)
+	}
+	if diff := cmp.Diff([]string{" vllm $1:8000 15s", " engine $1:8000 15s", "https vllm $1:8000 15s"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestRenderStopped proves that a role that stops without requests keeps its PodMonitor. Prometheus has the last
 // values of pods for five minutes if it loses the PodMonitor, too, and KEDA would take them for requests.
 func TestRenderStopped(t *testing.T) {

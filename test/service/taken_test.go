@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -167,6 +168,28 @@ func TestBudgetTaken(t *testing.T) {
 	delete(w.req.RequiredResources, "existing/"+budget)
 	if rsp := w.apply(); rsp.GetDesired().GetResources()[budget] == nil {
 		t.Error("the name is free: want the PodDisruptionBudget")
+	}
+}
+
+// TestBudgetTakenElsewhere gives the PodDisruptionBudget of a role in another cluster to another controller there. Its Object stays: without
+// it, provider-kubernetes would delete what belongs to somebody else, and the next call would make it again.
+func TestBudgetTakenElsewhere(t *testing.T) {
+	const budget = "cluster/east/poddisruptionbudget/role/w"
+	w := newWorld(t, fmt.Sprintf(oneRole, "replicas: 2")+"placement: {clusters: [{name: east, namespace: team, providerConfigRef: {name: one}}]}\n")
+	w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, allowedProviderConfigs: [{name: one, namespaces: ["*"]}]}`)
+	w.req.RequiredResources = map[string]*fnv1.Resources{require.Configs: {}}
+	fixture.Observe(w.req, w.fn.Run(t, w.req))
+	there := w.req.GetObserved().GetResources()[budget].GetResource()
+	if there == nil {
+		t.Fatal("there is no PodDisruptionBudget")
+	}
+	there.Fields["status"] = structpb.NewStructValue(fixture.YAML(t, `{atProvider: {manifest: {apiVersion: policy/v1, kind: PodDisruptionBudget,
+		metadata: {name: taken, ownerReferences: [{apiVersion: v1, kind: Operator, name: other, uid: u, controller: true}]}}}}`))
+	rsp := w.fn.Run(t, w.req)
+	got := []any{fixture.Fatals(rsp), rsp.GetDesired().GetResources()[budget] != nil, conditionOf(rsp, "NoWarnings")}
+	want := []any{"", true, `Suspicious: spec.placement.clusters[east]: PodDisruptionBudget taken there belongs to Operator "other": give this service another name, or delete what is there`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

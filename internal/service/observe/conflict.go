@@ -43,6 +43,11 @@ func (r *ObservedState) Conflicts(objects []kube.Object) Conflicts {
 			for _, err := range errs {
 				texts[group] = append(texts[group], err.Error())
 			}
+		case len(errs) > 0 && plan.IsSpared(o.Key) && r.runs() && r.Observed(o.Key):
+			// It stays. Without it, provider-kubernetes would delete what belongs to somebody else, and the next call would make it again.
+			for _, err := range errs {
+				all.Warnings = append(all.Warnings, plan.Warning{Path: err.Field, Message: err.Detail})
+			}
 		case len(errs) > 0 && plan.IsSpared(o.Key) && r.runs():
 			all.Spared = append(all.Spared, plan.Deferred{Key: o.Key})
 			for _, err := range errs {

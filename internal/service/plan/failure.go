@@ -32,8 +32,8 @@ func (f Failure) Note() string {
 	return f.Revision + " " + f.Text
 }
 
-// A note is a revision, and the text of a container that ended (internal/service/observe/pods.go).
-var failureNote = regexp.MustCompile(`^[a-z0-9]{1,63} pod [a-z0-9.-]{1,253}: container [a-z0-9-]{1,63}: [A-Za-z]{1,64} \(exit code -?[0-9]{1,10}\)$`)
+// A note is a revision, which may end with bothSuffix, and the text of a container that ended (internal/service/observe/pods.go).
+var failureNote = regexp.MustCompile(`^[a-z0-9]{1,63}(?:` + bothSuffix + `)? pod [a-z0-9.-]{1,253}: container [a-z0-9-]{1,63}: [A-Za-z]{1,64} \(exit code -?[0-9]{1,10}\)$`)
 
 // ParseFailure returns the zero value for what is no note of a failure.
 func ParseFailure(note string) Failure {

@@ -16,6 +16,8 @@ func TestParseFailure(t *testing.T) {
 		want Failure
 	}{
 		"Written":      {note: "0a1b " + text, want: Failure{"0a1b", text}},
+		"Both":         {note: "0a1b-both " + text, want: Failure{"0a1b-both", text}},
+		"OtherSuffix":  {note: "0a1b-one " + text},
 		"None":         {},
 		"NoRevision":   {note: text},
 		"OtherReason":  {note: "0a1b pod chat-w-0-0: container engine: call +1 555 (exit code 1)"},

@@ -65,12 +65,38 @@ func volumeSecrets(v *corev1.Volume, add func(name string, optional *bool)) {
 	if v.Secret != nil {
 		add(v.Secret.SecretName, v.Secret.Optional)
 	}
-	if v.Projected == nil {
-		return
-	}
-	for _, source := range v.Projected.Sources {
-		if source.Secret != nil {
-			add(source.Secret.Name, source.Secret.Optional)
+	if v.Projected != nil {
+		for _, source := range v.Projected.Sources {
+			if source.Secret != nil {
+				add(source.Secret.Name, source.Secret.Optional)
+			}
 		}
 	}
+	if v.AzureFile != nil {
+		add(v.AzureFile.SecretName, nil)
+	}
+	if ref := storageSecret(v); ref != nil {
+		add(ref.Name, nil)
+	}
+}
+
+// storageSecret returns the Secret by which the kubelet mounts a volume of a storage system, if it needs one.
+func storageSecret(v *corev1.Volume) *corev1.LocalObjectReference {
+	switch {
+	case v.CSI != nil:
+		return v.CSI.NodePublishSecretRef
+	case v.CephFS != nil:
+		return v.CephFS.SecretRef
+	case v.RBD != nil:
+		return v.RBD.SecretRef
+	case v.ISCSI != nil:
+		return v.ISCSI.SecretRef
+	case v.FlexVolume != nil:
+		return v.FlexVolume.SecretRef
+	case v.ScaleIO != nil:
+		return v.ScaleIO.SecretRef
+	case v.StorageOS != nil:
+		return v.StorageOS.SecretRef
+	}
+	return nil
 }

@@ -341,6 +341,25 @@ func TestAnother(t *testing.T) {
 	}
 }
 
+// TestRoutedMeanwhile proves that a service which InferenceModels name does not forget them while it has no pods and waits for its
+// ModelCache. Another endpoint picker would read none of them.
+func TestRoutedMeanwhile(t *testing.T) {
+	fn := function.Start(t)
+	xr := strings.Replace(service("chat", ""), "roles: [", `roles: [{name: r, componentType: router, servedModels: [{name: chat, targets: [{name: "a/b"}]}]}, `, 1)
+	s := begin(t, fn, strings.Replace(xr, "cacheRef: {name: qwen}", `uri: "hf://a/b"`, 1))
+	s.apply(nil)
+	for k := range s.req.GetObserved().GetResources() {
+		if strings.HasPrefix(k, "leaderworkerset/") {
+			delete(s.req.GetObserved().GetResources(), k)
+		}
+	}
+	s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, xr).GetFields()["spec"], "spec")
+	want := `nothing was changed: spec.model.cacheRef.name: Invalid value: "qwen": there is no ModelCache qwen in the namespace of the service: what runs stays as it is`
+	if diff := cmp.Diff(want, fixture.Fatals(s.call(nil))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestNamesUnknown proves that a service says which models its engines serve only once it knows its ModelCache. Otherwise
 // an InferenceModel could get the name of the model itself.
 func TestNamesUnknown(t *testing.T) {

@@ -83,7 +83,8 @@ func CacheUsers(req incoming.Request) (users []string, known bool) {
 
 // SharedCache returns what is known of the ModelCache that a service names. A ModelCache that is missing,
 // or goes, changes nothing of what runs: the engines keep what they were told last. It returns a
-// problem if engines run that were told nothing, because then nobody knows what they are to load.
+// problem if engines run that were told nothing, because then nobody knows what they are to load. So it does if InferenceModels go by
+// the names that the service had before: until the next ones are known, it could not say that it has any.
 func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.ErrorList) {
 	s := &plan.SharedCache{Name: name, States: map[string]v1alpha1.CacheStatus{}}
 	last := usedView.In(req.Composite())
@@ -104,7 +105,7 @@ func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.Er
 		s.Scope = &scheduling.Scope{Reason: scheduling.ReasonNoCache, Message: s.Missing}
 	}
 	runs := slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { return k.Kind == key.LeaderWorkerSet })
-	if s.Used == nil && runs {
+	if s.Used == nil && (runs || knowsModels(req)) {
 		return s, field.ErrorList{field.Invalid(field.NewPath("spec", "model", "cacheRef", "name"), text.Value(name), s.Missing+": what runs stays as it is")}
 	}
 	return s, nil

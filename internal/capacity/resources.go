@@ -137,8 +137,10 @@ type PodRequirements struct {
 	Pin *Pin `json:"-"`
 }
 
-// Normalize leaves out what says nothing: amounts that are zero, and what TolerationsOf leaves out.
+// Normalize leaves out what says nothing: amounts that are zero, and what TolerationsOf leaves out. It leaves out how many pods a pod
+// requests: each is one, and no container may request the resource.
 func (r *PodRequirements) Normalize() {
+	delete(r.Requests, string(corev1.ResourcePods))
 	r.Requests.dropZeros()
 	r.Tolerations = TolerationsOf(r.Tolerations)
 }
@@ -185,19 +187,25 @@ func appendSorted[V any, M ~map[string]V](names []string, of M) []string {
 }
 
 // Covers tells whether a pod with the other requirements fits wherever a pod with these does. It does not
-// see that some tolerations imply others.
+// see that some tolerations imply others. Those of both are as TolerationsOf returns them.
 func (r *PodRequirements) Covers(o *PodRequirements) bool {
+	if r.Pin.Name() != o.Pin.Name() || !maps.Equal(r.NodeSelector, o.NodeSelector) {
+		return false
+	}
 	for name, want := range o.Requests {
 		if want > r.Requests[name] {
 			return false
 		}
 	}
+	rest := o.Tolerations
 	for _, t := range r.Tolerations {
-		if !slices.Contains(o.Tolerations, t) {
+		i := slices.Index(rest, t)
+		if i < 0 {
 			return false
 		}
+		rest = rest[i+1:]
 	}
-	return maps.Equal(r.NodeSelector, o.NodeSelector) && r.Pin.Name() == o.Pin.Name()
+	return true
 }
 
 func quantityText(milli int64) string {

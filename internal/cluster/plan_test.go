@@ -241,6 +241,43 @@ func TestTwoHeavy(t *testing.T) {
 	}
 }
 
+// TestSplitByKueue proves the same where Kueue counts pods, and the ledger has only generations.
+func TestSplitByKueue(t *testing.T) {
+	const replicas, services = 4096, 28
+	random := rand.New(rand.NewPCG(1, 2))
+	c, state := observedWith(t, "{}")
+	state.ledger.Services, state.requests = nil, nil
+	for n := range services {
+		id := reservation.ServiceID{Namespace: "team", Name: "s-" + strconv.Itoa(n), UID: "u-" + strconv.Itoa(n)}
+		group, grant := reservation.ReplicaGroup{Name: "0"}, reservation.Grant{Generation: 1}
+		for i := range replicas {
+			name := key.ReplicaID("w/" + strconv.Itoa(i))
+			grant.Replicas = append(grant.Replicas, name)
+			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: name, Generation: 2 + random.Int64N(1<<49)})
+		}
+		state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Grants: []reservation.Grant{grant}})
+		state.requests = append(state.requests, reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name,
+			Clusters: map[string]reservation.ClusterRequest{"us-east": {Namespace: id.Namespace, Groups: []reservation.ReplicaGroup{group}}}})
+	}
+	var err error
+	if state.ledger.compressed, _, err = reservation.Compress(&state.ledger.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	other := asking(reservation.ServiceID{Namespace: "other", Name: "o", UID: "o"}, false, make([]capacity.PodRequirements, 1))
+	other.Clusters["us-east"].Groups[0].Replicas[0].Pods = nil
+	state.requests = append(state.requests, other)
+	_, p := plan(t, c, state, noon)
+	if is := schedulable(p); is.Reason != reasonFull || is.Status != composite.True {
+		t.Errorf("it is %s %q, want True with %s", is.Status, is.Reason, reasonFull)
+	}
+	if n := len(p.Services); n != services+1 || p.Services[services].Name != "o" {
+		t.Fatalf("%d services have reservations, want %d, and the other tenant's as the last one", n, services+1)
+	}
+	if diff := cmp.Diff(state.ledger.Services, p.Services[:services], cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-before, +after:\n%.1000s", diff)
+	}
+}
+
 // TestSplit proves that the next call can always read the ledger, whatever is requested of replicas that have grants.
 // There, replicas with equal grants share one, so a difference between them makes the ledger many times as large. Others get what they
 // request all the same.

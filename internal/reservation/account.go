@@ -59,6 +59,9 @@ func (p pods) count() int64 {
 // covers tells whether other pods fit wherever these do: each of them takes the place of one
 // that requests no less.
 func (p pods) covers(o pods) bool {
+	if p.id == o.id {
+		return true
+	}
 	free := slices.Clone(p.sets)
 	for _, want := range o.sets {
 		for i := range free {

@@ -33,7 +33,7 @@ func PodsHashes(requirements map[string]capacity.PodRequirements, groups []Repli
 // Hasher returns a function that returns the same hash of the pods that one of the service's grants is for. It is empty if
 // the ledger does not have them. A tenant may have thousands of grants, and many long shapes.
 func (s *Service) Hasher() func(*Grant) string {
-	texts := make([]string, len(s.Shapes))
+	quoted := make([]string, len(s.Shapes))
 	return func(g *Grant) string {
 		pods := g.Pods
 		if len(g.Requested) > 0 {
@@ -47,10 +47,10 @@ func (s *Service) Hasher() func(*Grant) string {
 			if n == 0 {
 				continue
 			}
-			if texts[i] == "" {
-				texts[i] = withPin(&s.Shapes[i], nil).Key()
+			if quoted[i] == "" {
+				quoted[i] = strconv.Quote(withPin(&s.Shapes[i], nil).Key())
 			}
-			counts[texts[i]] += n
+			counts[quoted[i]] += n
 		}
 		return hashOf(podsText(counts))
 	}
@@ -63,7 +63,7 @@ func hashOf(text string) string { return naming.Digest(text)[:hashLength] }
 func podTexts(requirements map[string]capacity.PodRequirements) func(map[string]int64) string {
 	texts := map[string]string{}
 	for name, r := range requirements {
-		texts[name] = r.Key()
+		texts[name] = strconv.Quote(r.Key())
 	}
 	return func(pods map[string]int64) string {
 		counts := map[string]int64{}
@@ -74,12 +74,12 @@ func podTexts(requirements map[string]capacity.PodRequirements) func(map[string]
 	}
 }
 
-// podsText returns a text of the numbers of pods, by the keys of their requirements.
+// podsText returns a text of the numbers of pods, by the quoted keys of their requirements.
 func podsText(counts map[string]int64) string {
 	var b strings.Builder
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[text]; n > 0 {
-			b.WriteString(strconv.FormatInt(n, 10) + " x " + strconv.Quote(text) + "\n")
+			b.WriteString(strconv.FormatInt(n, 10) + " x " + text + "\n")
 		}
 	}
 	return b.String()

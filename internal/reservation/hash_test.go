@@ -90,6 +90,15 @@ func TestPodsHashOfStatus(t *testing.T) {
 	}
 }
 
+// TestHashOfFormerVersions holds a hash. It is on what runs, and another one would have every replica granted anew.
+func TestHashOfFormerVersions(t *testing.T) {
+	of := map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(8, 2, "a"), "l": {Requests: capacity.Resources{"cpu": 1000}}}
+	got := PodsHashes(of, []ReplicaGroup{{Replicas: []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"w": 2, "l": 1}}}}})["w/0"]
+	if diff := cmp.Diff("42e94c6281032d38bfc2375f2ea41383", got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestHasherIsCheap proves that the hashes of many grants cost no more for each where a service has many shapes.
 func TestHasherIsCheap(t *testing.T) {
 	const grants = 2000

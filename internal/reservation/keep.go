@@ -25,10 +25,13 @@ func (b *book) keep(a *account) {
 	b.dropWithdrawn(a, requested)
 	for _, r := range replicas {
 		has, ok := a.granted[r.Name]
-		if !ok || b.stays(a, has) {
+		if !ok {
 			continue
 		}
 		pods := b.podsOf(a, &r)
+		if b.Kept[a.Namespace] && (has.pods.id != "" || pods.id == "") {
+			continue // One without pods, of a ledger that was made again, gets those that are requested, if any are counted here.
+		}
 		if has.leaving && has.pods.id != "" && has.pods.id != b.pinned(pods, has.pin).id {
 			continue
 		}
@@ -83,9 +86,6 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	}
 	a.prune()
 }
-
-// stays tells whether a grant is kept as it is. One without pods, of a ledger that was made again, gets those that are requested.
-func (b *book) stays(a *account, has granted) bool { return b.Kept[a.Namespace] && has.pods.id != "" }
 
 // leaves tells whether a replica left that may have workloads. Where grants are kept, it is not noted which were started.
 func (b *book) leaves(a *account, has granted, requested, runs bool) bool {

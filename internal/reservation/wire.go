@@ -48,6 +48,9 @@ const maxGranted = 1 << 20
 // MaxTolerations limits the tolerations of one pod.
 const MaxTolerations = 64
 
+// MaxPodRequirement limits the bytes of the key of what one pod requires. Each grant of a service is hashed with those of its pods.
+const MaxPodRequirement = 4 << 10
+
 // maxResources limits the resources that one pod requests.
 const maxResources = 64
 
@@ -134,6 +137,10 @@ func checkPodRequirements(requirements map[string]capacity.PodRequirements) erro
 		}
 		if err := checkRequests(requirements[name].Requests); err != nil {
 			return fmt.Errorf("pod requirements %q %w", name, err)
+		}
+		r := requirements[name]
+		if n := len(r.Key()); n > MaxPodRequirement {
+			return fmt.Errorf("pod requirements %q have %d bytes of resources, labels and tolerations: at most %d are allowed", name, n, MaxPodRequirement)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (p *Plan) demand(running *Running) *scheduling.Demand {
 		// Each name contains the role, so an edit of one role renames no requirements of another.
 		add := func(name string, t *PodTemplate, requests corev1.ResourceList, n int64) {
 			if n > 0 {
-				d.PodRequirements[r.Name+"/"+name] = capacity.PodRequirements{Requests: capacity.RequestsOf(requests), NodeSelector: t.Spec.NodeSelector, Tolerations: capacity.TolerationsOf(t.Spec.Tolerations)}
+				d.PodRequirements[r.Name+"/"+name] = t.requirements(requests)
 				pods[i][r.Name+"/"+name] += n
 			}
 		}
@@ -52,6 +52,11 @@ func (p *Plan) demand(running *Running) *scheduling.Demand {
 	d.Extra = p.extraDemand(running, pods)
 	p.measure(d, running)
 	return d
+}
+
+// requirements are what the pods of a template require of a cluster, if they request some resources.
+func (t *PodTemplate) requirements(requests corev1.ResourceList) capacity.PodRequirements {
+	return capacity.PodRequirements{Requests: capacity.RequestsOf(requests), NodeSelector: t.Spec.NodeSelector, Tolerations: capacity.TolerationsOf(t.Spec.Tolerations)}
 }
 
 // measure lets the scheduler measure what can move in parts: several groups. Each role is measured once.

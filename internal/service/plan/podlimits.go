@@ -46,7 +46,7 @@ const maxGrace = 3600
 // checkFleetPods refuses pods that could use capacity that is reserved for others. A cluster
 // reserves capacity again once its request is gone, while the old pods may still be terminating.
 // And the ledger selects pools by nodeSelector alone: a node affinity could put the pod into a
-// pool without a reservation. A cluster reads a limited number of tolerations.
+// pool without a reservation. A cluster reads a limited number of tolerations, and limited texts.
 func checkFleetPods(spec *field.Path, t *locatedTemplate) field.ErrorList {
 	var errs field.ErrorList
 	if g := t.Spec.TerminationGracePeriodSeconds; g != nil && *g > maxGrace {
@@ -54,6 +54,10 @@ func checkFleetPods(spec *field.Path, t *locatedTemplate) field.ErrorList {
 	}
 	if n := len(t.Spec.Tolerations); n > reservation.MaxTolerations {
 		errs = append(errs, field.TooMany(spec.Child("tolerations"), n, reservation.MaxTolerations))
+	}
+	if r := t.requirements(minResources(t.Spec)); len(r.Key()) > reservation.MaxPodRequirement {
+		errs = append(errs, field.Invalid(spec, fmt.Sprintf("%d bytes of nodeSelector, tolerations and resources", len(r.Key())),
+			fmt.Sprintf("must be at most %d in a cluster of the fleet, which counts its capacity by them", reservation.MaxPodRequirement)))
 	}
 	if a := t.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		errs = append(errs, field.Forbidden(spec.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), "must be left out in a cluster of the fleet, where capacity is reserved per pool: select a pool with nodeSelector"))

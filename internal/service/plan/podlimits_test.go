@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,10 @@ func TestPodLimits(t *testing.T) {
 		inGang  = "spec.roles[0].template.spec.nodeName: Forbidden: must be left out in a gang: the scheduler never sees such a pod, so it starts without the others. Select nodes with nodeSelector, or set schedulingStrategy.gang.mode: None"
 		counted = ": Forbidden: must be left out in a cluster of the fleet, which cannot count the devices of a claim: request them as resources that its pools list, such as nvidia.com/gpu"
 	)
+	labels := ""
+	for i := range 60 {
+		labels += fmt.Sprintf(`"label-%02d":%q,`, i, strings.Repeat("v", 63))
+	}
 	fleetOf := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, FailoverAfterSeconds: ptr.To[int32](300), Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}}
 	leaving := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 	leaving.Request, leaving.States["east"] = schedulingtest.RequestedAs("east", "east"), schedulingtest.Existing("worker/0")
@@ -54,6 +59,11 @@ func TestPodLimits(t *testing.T) {
 			reason:   "A cluster reads a limited number of them.",
 			template: `{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{"key":"k","operator":"Exists"},`, 65), ",") + `],"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
 			want: []string{"spec.roles[0].template.spec.tolerations: Too many: 65: must have at most 64 items"},
+		},
+		"LongTexts": {
+			reason: "A cluster does not read such long texts.", placement: fleetOf, gang: v1alpha1.GangNone,
+			template: `{"spec":{"nodeSelector":{` + strings.TrimSuffix(labels, ",") + `},"containers":[{"name":"vllm","image":"i"}]}}`,
+			want:     []string{`spec.roles[0].template.spec: Invalid value: "4561 bytes of nodeSelector, tolerations and resources": must be at most 4096 in a cluster of the fleet, which counts its capacity by them`},
 		},
 		"OwnClaims": {reason: "Outside of the fleet, no capacity is counted.", template: claims, gang: v1alpha1.GangAllOrNothing},
 	}

@@ -111,22 +111,23 @@ func (p *ledgerPlan) reserve(in *reservation.Input, state *observedState) error 
 	return p.write(state.ledger.compressed)
 }
 
-// write encodes the ledger. One that stays as it was is not too large: that was decided when it was written.
+// write encodes the ledger.
 func (p *ledgerPlan) write(former []byte) (err error) {
 	var plain int
 	if p.ledger, plain, err = reservation.Compress(&p.Ledger); err != nil {
 		return err //nolint:wrapcheck // It says what failed.
 	}
-	if p.sizes = (sizes{}); bytes.Equal(p.ledger, former) {
-		return nil
-	}
+	p.former = bytes.Equal(p.ledger, former)
 	answers, err := sizeOfAnswers(p.Services)
 	p.sizes = sizes{base64.StdEncoding.EncodedLen(len(p.ledger)), plain, answers}
 	return err
 }
 
-// full says why the ledger is too large, if so.
+// full says why the ledger is too large, if so. One that stays as it was is not: that was decided when it was written.
 func (p *ledgerPlan) full() string {
+	if p.former {
+		return ""
+	}
 	for i, limit := range limits {
 		if p.sizes[i] > limit.most {
 			return fmt.Sprintf(limit.exceeded, p.sizes[i], limit.most)

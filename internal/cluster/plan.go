@@ -19,9 +19,10 @@ import (
 type ledgerPlan struct {
 	reservation.Result
 
-	// ledger is the encoded ledger, and sizes are what is limited of it.
+	// ledger is the encoded ledger, and sizes are what is limited of it. former tells that it stays as it was.
 	ledger []byte
 	sizes  sizes
+	former bool
 	// unchanged tells whether everything stays as it was, because the capacity requests are
 	// not known. Then only the ledger is set.
 	unchanged bool

@@ -222,6 +222,28 @@ func TestHeavy(t *testing.T) {
 	}
 }
 
+// TestNearlyFullStays proves that a ledger which is nearly full is called so in each call, whether anything changes or not, and that services
+// do not read it: each change of what they read has all of them reconciled.
+func TestNearlyFullStays(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	c, state := observedWith(t, runs)
+	state.free.Pools = append(state.free.Pools, capacity.NewPool("more", nil, []capacity.NodeClass{{Count: 9, Free: capacity.Resources{"nvidia.com/gpu": 8000, "cpu": 64000}}}))
+	heavy := manyTolerations(random, "heavy", 36, capacity.Resources{"cpu": 1})
+	others := manyTolerations(random, "team", 2, capacity.Resources{"cpu": 1})
+	var got []string
+	for _, requests := range [][]reservation.CapacityRequest{heavy[:30], heavy, slices.Concat(heavy, others[:1]), slices.Concat(heavy, others[:1]), slices.Concat(heavy, others)} {
+		state.requests = requests
+		_, p := plan(t, c, state, noon)
+		state.ledger.Ledger, state.ledger.compressed = p.Ledger, p.ledger
+		read := profiled(c, state, p).Status.Conditions[0]
+		got = append(got, schedulable(p).Reason+" "+strings.Join(p.refused, ",")+", services read: "+read.Reason+read.Message)
+	}
+	want := []string{"Schedulable , services read: Schedulable", "Schedulable , services read: Schedulable", "LedgerFull heavy, services read: Schedulable", "LedgerFull heavy, services read: Schedulable", "LedgerFull heavy, services read: Schedulable"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestTwoHeavy proves that a namespace which gets the nodes that a heavy one may not have does not fill the ledger in its place.
 func TestTwoHeavy(t *testing.T) {
 	c, state := observedWith(t, "{}")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -39,8 +40,11 @@ func (r *rendering) addConfigMap(k key.Key, name, label string, data map[string]
 // out.
 func profiled(c *parsed, state *observedState, p *ledgerPlan) *v1alpha1.InferenceCluster {
 	is := schedulable(p)
-	if is.Reason == reasonFull {
-		is.Message = "its ledger is full" // The number of bytes would change with each service.
+	switch {
+	case is.Status == composite.True:
+		is.Reason, is.Message = reasonSchedulable, "" // Whose share of the ledger is used up changes with each service.
+	case is.Reason == reasonFull:
+		is.Message = "its ledger is full" // The number of bytes does, too.
 	}
 	all := &v1alpha1.InferenceCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels},

@@ -138,10 +138,6 @@ func checkPodRequirements(requirements map[string]capacity.PodRequirements) erro
 		if err := checkRequests(requirements[name].Requests); err != nil {
 			return fmt.Errorf("pod requirements %q %w", name, err)
 		}
-		r := requirements[name]
-		if n := len(r.Key()); n > MaxPodRequirement {
-			return fmt.Errorf("pod requirements %q have %d bytes of resources, labels and tolerations: at most %d are allowed", name, n, MaxPodRequirement)
-		}
 	}
 	return nil
 }

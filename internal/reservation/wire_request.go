@@ -80,14 +80,26 @@ func DecodeRequest(text string) (*CapacityRequest, error) {
 	if err := req.check(); err != nil {
 		return nil, fmt.Errorf("invalid capacity request: %w", err)
 	}
-	for name, r := range req.PodRequirements {
-		r.Normalize()
-		req.PodRequirements[name] = r
+	if err := req.normalize(); err != nil {
+		return nil, fmt.Errorf("invalid capacity request: %w", err)
 	}
 	if err := req.addClusters(wire.Clusters); err != nil {
 		return nil, fmt.Errorf("invalid capacity request: %w", err)
 	}
 	return &req, nil
+}
+
+// normalize leaves out what says nothing, and limits the rest.
+func (req *CapacityRequest) normalize() error {
+	for _, name := range slices.Sorted(maps.Keys(req.PodRequirements)) {
+		r := req.PodRequirements[name]
+		r.Normalize()
+		if n := len(r.Key()); n > MaxPodRequirement {
+			return fmt.Errorf("pod requirements %q have %d bytes of resources, labels and tolerations: at most %d are allowed", name, n, MaxPodRequirement)
+		}
+		req.PodRequirements[name] = r
+	}
+	return nil
 }
 
 // addClusters adds what is requested of clusters. What several clusters share is checked once, so

@@ -100,6 +100,18 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 	if err := p.reserve(in, state); err != nil {
 		return err
 	}
+	if p.writable() {
+		return nil
+	}
+	// What others give back is free all the same.
+	grown, err := p.grown(state.ledger.Services)
+	if err != nil {
+		return err
+	}
+	in.Kept = setOf(grown)
+	if err := p.reserve(in, state); err != nil {
+		return err
+	}
 	if !p.writable() {
 		p.Ledger, p.ledger = state.ledger.Ledger, state.ledger.compressed
 	}
@@ -165,6 +177,20 @@ func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, er
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
+// grown returns the namespaces that have more of any limit than the former services.
+func (p *ledgerPlan) grown(former []reservation.Service) ([]string, error) {
+	each, err := byNamespace(p.Services)
+	before, unknown := byNamespace(former)
+	if err := errors.Join(err, unknown); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(each, func(namespace string, has sizes) bool {
+		was := before[namespace]
+		return has[0] <= was[0] && has[1] <= was[1] && has[2] <= was[2]
+	})
+	return slices.Sorted(maps.Keys(each)), nil
+}
+
 // byNamespace returns the sizes of what each namespace has.
 func byNamespace(services []reservation.Service) (map[string]sizes, error) {
 	of := map[string][]reservation.Service{}
@@ -215,7 +241,8 @@ func setOf(names []string) map[string]bool {
 }
 
 // writable tells whether the next call can read the ledger, and answer. If each replica of a service requests less than before, but not
-// the same, each has a grant of its own. So requests can make the ledger larger although it takes no grants. The former one stays then.
+// the same, each has a grant of its own. So requests can make the ledger larger although it takes no grants. Namespaces of which it is so
+// keep their grants as they are then.
 func (p *ledgerPlan) writable() bool {
 	return p.sizes[0] <= maxConfigMap && p.sizes[1] <= reservation.MaxDecompressed && p.sizes[2] <= maxConfigMap
 }

@@ -263,6 +263,73 @@ func TestTwoHeavy(t *testing.T) {
 	}
 }
 
+// mostPods is how many pods the grants of splitting services have for each replica.
+const mostPods = 5000
+
+// splitting adds services of a namespace to the ledger and the requests. Their replicas share few grants, of generation 1. Each then
+// requests another generation, or other pods.
+func splitting(state *observedState, namespace string, services, replicas int, of func(i int64) (generation, pods int64)) {
+	const shapes = 128
+	all := make([]capacity.PodRequirements, shapes)
+	for i := range all {
+		all[i].Requests = capacity.Resources{"memory": 1000 * int64(1+i)}
+	}
+	slices.SortFunc(all, func(a, b capacity.PodRequirements) int { return strings.Compare(a.Key(), b.Key()) })
+	for n := range services {
+		id := reservation.ServiceID{Namespace: namespace, Name: "s-" + strconv.Itoa(n), UID: namespace + strconv.Itoa(n)}
+		grants := make([]reservation.Grant, shapes)
+		group := reservation.ReplicaGroup{Name: "0"}
+		r := reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, PodRequirements: map[string]capacity.PodRequirements{}}
+		for i := range shapes {
+			r.PodRequirements[strconv.Itoa(i)] = all[i]
+			grants[i] = reservation.Grant{Generation: 1, Pods: make([]int64, i+1)}
+			grants[i].Pods[i] = mostPods
+		}
+		for i := range replicas {
+			at, replica := min(i, shapes-1), key.ReplicaID("w/"+strconv.Itoa(i))
+			grants[at].Replicas = append(grants[at].Replicas, replica)
+			generation, pods := of(int64(i))
+			group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica, Generation: generation, Pods: map[string]int64{strconv.Itoa(at): pods}})
+		}
+		r.Clusters = map[string]reservation.ClusterRequest{"us-east": {Namespace: id.Namespace, Groups: []reservation.ReplicaGroup{group}}}
+		state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Shapes: all, Grants: grants})
+		state.requests = append(state.requests, r)
+	}
+}
+
+// TestGivesBackWhileFull proves that what one tenant gives back is free although others, none of which has more than its share, have their
+// grants grow beyond what can be written.
+func TestGivesBackWhileFull(t *testing.T) {
+	fewer := func(i int64) (generation, pods int64) { return 1, 1 + i }
+	c, state := observedWith(t, "{}")
+	written := func() *ledgerPlan {
+		var err error
+		if state.ledger.compressed, _, err = reservation.Compress(&state.ledger.Ledger); err != nil {
+			t.Fatal(err)
+		}
+		_, p := plan(t, c, state, noon)
+		return p
+	}
+	state.ledger.Services, state.requests = nil, nil
+	splitting(state, "large", 5, 4096, fewer)
+	state.ledger.Ledger = written().Ledger
+	splitting(state, "a", 7, 1024, fewer)
+	splitting(state, "b", 7, 1024, fewer)
+	id := reservation.ServiceID{Namespace: "gone", Name: "g", UID: "g"}
+	state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Shapes: make([]capacity.PodRequirements, 1), Grants: []reservation.Grant{{Generation: 1, Pods: []int64{1}, Replicas: []key.ReplicaID{"w/0"}}}})
+	state.requests = append(state.requests, reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, Clusters: map[string]reservation.ClusterRequest{"us-east": {Namespace: id.Namespace}}})
+	p := written()
+	if p.notSchedulable != reasonFull {
+		t.Errorf("nothing new is reserved because of %q, want %s", p.notSchedulable, reasonFull)
+	}
+	if n, want := len(p.Services), len(state.ledger.Services)-1; n != want || p.Services[n-1].Namespace == "gone" {
+		t.Errorf("%d services have reservations, the last one in namespace %s. Want %d, without the one that has given back its own", n, p.Services[n-1].Namespace, want)
+	}
+	if _, err := reservation.DecodeLedger(p.ledger); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSplitByKueue proves the same where Kueue counts pods, and the ledger has only generations.
 func TestSplitByKueue(t *testing.T) {
 	const replicas, services = 4096, 28
@@ -304,44 +371,19 @@ func TestSplitByKueue(t *testing.T) {
 // There, replicas with equal grants share one, so a difference between them makes the ledger many times as large. Others get what they
 // request all the same.
 func TestSplit(t *testing.T) {
-	const replicas, shapes, most = 4096, 128, 5000
 	cases := map[string]struct {
 		reason string
-		// of returns the generation and the pods of the replica with a number. All have generation 1, and the most pods.
+		// of returns the generation and the pods of the replica with a number.
 		of func(i int64) (generation, pods int64)
 	}{
-		"Generations": {reason: "Each replica has a generation of its own.", of: func(i int64) (int64, int64) { return 2 + i, most }},
+		"Generations": {reason: "Each replica has a generation of its own.", of: func(i int64) (int64, int64) { return 2 + i, mostPods }},
 		"Pods":        {reason: "Each has fewer pods, and each another number.", of: func(i int64) (int64, int64) { return 1, 1 + i }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, state := observedWith(t, "{}")
 			state.ledger.Services, state.requests = nil, nil
-			all := make([]capacity.PodRequirements, shapes)
-			for i := range all {
-				all[i].Requests = capacity.Resources{"memory": 1000 * int64(1+i)}
-			}
-			slices.SortFunc(all, func(a, b capacity.PodRequirements) int { return strings.Compare(a.Key(), b.Key()) })
-			for n := range 28 {
-				id := reservation.ServiceID{Namespace: "team", Name: "s-" + strconv.Itoa(n), UID: "u-" + strconv.Itoa(n)}
-				grants := make([]reservation.Grant, shapes)
-				group := reservation.ReplicaGroup{Name: "0"}
-				r := reservation.CapacityRequest{UID: id.UID, Namespace: id.Namespace, Name: id.Name, PodRequirements: map[string]capacity.PodRequirements{}}
-				for i := range shapes {
-					r.PodRequirements[strconv.Itoa(i)] = all[i]
-					grants[i] = reservation.Grant{Generation: 1, Pods: make([]int64, i+1)}
-					grants[i].Pods[i] = most
-				}
-				for i := range replicas {
-					at, replica := min(i, shapes-1), key.ReplicaID("w/"+strconv.Itoa(i))
-					grants[at].Replicas = append(grants[at].Replicas, replica)
-					generation, pods := tc.of(int64(i))
-					group.Replicas = append(group.Replicas, reservation.ReplicaRequest{Name: replica, Generation: generation, Pods: map[string]int64{strconv.Itoa(at): pods}})
-				}
-				r.Clusters = map[string]reservation.ClusterRequest{"us-east": {Namespace: id.Namespace, Groups: []reservation.ReplicaGroup{group}}}
-				state.ledger.Services = append(state.ledger.Services, reservation.Service{ServiceID: id, Shapes: all, Grants: grants})
-				state.requests = append(state.requests, r)
-			}
+			splitting(state, "team", 28, 4096, tc.of)
 			var err error
 			if state.ledger.compressed, _, err = reservation.Compress(&state.ledger.Ledger); err != nil {
 				t.Fatal(err)

@@ -51,11 +51,18 @@ func echo(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	}, err
 }
 
-// kindsOf is echo with the condition KindsAvailable. It composes nothing for an Input that skips missing kinds.
+// kindsOf is echo with the condition KindsAvailable. It composes nothing for an Input that skips missing kinds, and
+// refuses one that has something else there.
 func kindsOf(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
 	rsp, err := echo(req)
-	if req.GetInput().GetFields()["missingKinds"].GetStringValue() == "Skip" {
+	switch given := req.GetInput().GetFields()["missingKinds"]; {
+	case given == nil, given.GetStringValue() == "Fail":
+	case given.GetStringValue() == "Skip":
 		rsp.Desired.Resources = nil
+	default:
+		text, err := given.MarshalJSON()
+		rsp.Results = []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "input.missingKinds: " + string(text)}}
+		return rsp, err
 	}
 	message := "the Input does not ask"
 	rsp.Conditions = []*fnv1.Condition{{Type: "KindsAvailable", Status: fnv1.Status_STATUS_CONDITION_TRUE, Reason: "NotChecked", Message: &message}}
@@ -529,6 +536,36 @@ func TestRender(t *testing.T) {
 				render: Render{XR: "xr.yaml", Input: "in.yaml"},
 			},
 			want: want{out: withCondition(echoed("echo", 7, 0, 0, 0), "--required has no CustomResourceDefinition, so all kinds count as installed")},
+		},
+		"KindsMisspelt": {
+			reason: "What is no value of missingKinds reaches the function, which refuses it.",
+			args: args{
+				fn:     kindsOf,
+				files:  map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc + "missingKinds: Skpi\n"},
+				render: Render{XR: "xr.yaml", Input: "in.yaml"},
+			},
+			want: want{err: "fatal: input.missingKinds: \"Skpi\"\n", code: 1},
+		},
+		"KindsNoText": {
+			reason: "So does a list, which cannot be compared.",
+			args: args{
+				fn:     kindsOf,
+				files:  map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc + "missingKinds: [Skip]\n"},
+				render: Render{XR: "xr.yaml", Input: "in.yaml"},
+			},
+			want: want{err: "fatal: input.missingKinds: [\"Skip\"]\n", code: 1},
+		},
+		"KindsNoTextWithDefinitions": {
+			reason: "So it does with definitions of kinds in the files.",
+			args: args{
+				fn: kindsOf,
+				files: map[string]string{
+					"xr.yaml": xrDoc, "in.yaml": inputDoc + "missingKinds: {}\n",
+					"crds.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: b.example.com}\n",
+				},
+				render: Render{XR: "xr.yaml", Input: "in.yaml", Required: []string{"crds.yaml"}},
+			},
+			want: want{err: "fatal: input.missingKinds: {}\n", code: 1},
 		},
 		"KindsNotAsked": {
 			reason: "Of an Input that does not ask for kinds, the condition says what the function says.",

@@ -66,10 +66,19 @@ func (f *files) xr(path string) (object, error) {
 	if xr.GetName() == "" {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)
 	}
-	if xr.GetNamespace() == "" && !claimed(xr) && !ofCluster(xr) {
-		xr.SetNamespace(metav1.NamespaceDefault)
-	}
+	inDefault(xr)
 	return asXR(xr), nil
+}
+
+// namespacedKinds are the kinds of the package whose objects are in a namespace.
+var namespacedKinds = []string{v1alpha1.KindInferenceService, v1alpha1.KindInferenceRole, v1alpha1.KindInferenceModel, v1alpha1.KindModelCache}
+
+// inDefault puts an object of the package into the default namespace if it has to be in one and names none, as kubectl
+// apply does.
+func inDefault(o object) {
+	if slices.Contains(namespacedKinds, o.GetKind()) && o.GetAPIVersion() == v1alpha1.APIVersion && o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
 }
 
 // asXR adds the metadata and the condition that an XR has in a control plane.
@@ -257,11 +266,12 @@ func (f *files) all(paths []string) ([]fileObject, error) {
 	return all, unreadRoles(all)
 }
 
-// required reads the other objects of the cluster.
+// required reads the other objects of the cluster. One of the package without a namespace gets the default.
 func (f *files) required(paths []string) ([]object, error) {
 	read, err := f.all(paths)
 	all := make([]object, 0, len(read))
 	for _, o := range read {
+		inDefault(o.object)
 		all = append(all, o.object)
 	}
 	return all, err

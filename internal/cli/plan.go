@@ -136,10 +136,7 @@ func ofFleet(from string, o fileObject) error {
 	if o.GetName() == "" {
 		return fmt.Errorf("cannot use an object of kind %s in %q of %s: it has no metadata.name", o.GetKind(), o.file, from)
 	}
-	namespaced := []string{v1alpha1.KindInferenceService, v1alpha1.KindInferenceRole, v1alpha1.KindModelCache}
-	if slices.Contains(namespaced, o.GetKind()) && o.GetAPIVersion() == v1alpha1.APIVersion && o.GetNamespace() == "" {
-		o.SetNamespace(metav1.NamespaceDefault)
-	}
+	inDefault(o.object)
 	if o.GetAPIVersion() == v1alpha1.APIVersion && isClaim(o.object) {
 		return fmt.Errorf("cannot use %s: %s %s/%s is a claim. Use its composite resource, of kind %s", from, o.GetKind(), o.GetNamespace(), o.GetName(), "X"+o.GetKind())
 	}

@@ -11,7 +11,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -192,11 +191,7 @@ func (r *Render) load(f *files) (*given, error) {
 		return nil, err
 	}
 	id := identityOf(g.xr)
-	if r.Simulate && slices.ContainsFunc(required, func(o object) bool {
-		of := identityOf(o)
-		of.namespace = cmp.Or(of.namespace, id.namespace)
-		return of == id
-	}) {
+	if r.Simulate && slices.ContainsFunc(required, func(o object) bool { return identityOf(o) == id }) {
 		return nil, fmt.Errorf("cannot use --required: it has %s %s, which is what is rendered. Leave it out, or use plan with --change", id.kind, id.nice())
 	}
 	g.cluster = append(append([]object{g.xr}, sorted(g.observed)...), required...)

@@ -434,6 +434,36 @@ func TestRender(t *testing.T) {
 			},
 			want: want{err: `error: cannot use InferenceRole chat-a in "r.yaml": spec.replicas: Invalid value: "3": must be a whole number` + "\n", code: 1},
 		},
+		"RequiredWithoutNamespace": {
+			reason: "A required object of a kind that the package defines is in default without a namespace, as the XR is.",
+			args: args{
+				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					rsp, err := echo(req)
+					ns := "default"
+					for _, kind := range []string{"InferenceModel", "InferenceRole", "InferenceService", "ModelCache"} {
+						rsp.Requirements.Resources[kind] = &fnv1.ResourceSelector{
+							ApiVersion: "fusioninfer.io/v1alpha1", Kind: kind, Namespace: &ns,
+							Match: &fnv1.ResourceSelector_MatchName{MatchName: "other"},
+						}
+						if len(req.GetRequiredResources()[kind].GetItems()) != 1 {
+							rsp.Desired.Resources = nil
+						}
+					}
+					return rsp, err
+				},
+				files: map[string]string{"xr.yaml": xrDoc, "r.yaml": `
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceModel, metadata: {name: other}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: other}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: other}}
+---
+{apiVersion: fusioninfer.io/v1alpha1, kind: ModelCache, metadata: {name: other}}
+`},
+				render: Render{XR: "xr.yaml", Required: []string{"r.yaml"}},
+			},
+			want: want{out: echoed("echo", 0, 0, 0, 0)},
+		},
 		"NoInput": {
 			reason: "Without an Input, nobody has said that it has no profiles.",
 			args: args{

@@ -133,7 +133,7 @@ func ready(ok bool) fnv1.Ready {
 	return fnv1.Ready_READY_FALSE
 }
 
-// setStatus sets the status of the desired XR, beside the fields that earlier functions set.
+// setStatus sets the status of the desired XR, beside the fields and the connection details that earlier functions set.
 // Crossplane derives the XR's readiness from its resources. It does not see deferred ones, so
 // the XR is then set to not ready.
 func setStatus(req incoming.Request, rsp *fnv1.RunFunctionResponse, value any, deferred bool) error {
@@ -150,7 +150,8 @@ func setStatus(req incoming.Request, rsp *fnv1.RunFunctionResponse, value any, d
 		status = all
 	}
 	xr.Fields["status"] = structpb.NewStructValue(status)
-	composite := &fnv1.Resource{Resource: xr, Ready: req.Desired().GetComposite().GetReady()}
+	earlier := req.Desired().GetComposite()
+	composite := &fnv1.Resource{Resource: xr, ConnectionDetails: earlier.GetConnectionDetails(), Ready: earlier.GetReady()}
 	if deferred {
 		composite.Ready = fnv1.Ready_READY_FALSE
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -64,6 +66,61 @@ func TestDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := timeToLive(nil, Answer{Stable: true, Due: tc.due}, now); got != tc.want {
 				t.Errorf("%s It lives for %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestEarlierFunctions proves that a response keeps what earlier functions of the pipeline desire of the composite resource.
+func TestEarlierFunctions(t *testing.T) {
+	object := func(fields map[string]any) *structpb.Struct {
+		s, err := structpb.NewStruct(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	secret := map[string][]byte{"password": []byte("secret")}
+	cases := map[string]struct {
+		reason   string
+		desired  *fnv1.Resource
+		deferred bool
+		want     *fnv1.Resource
+	}{
+		"None": {
+			reason: "No function ran before.",
+			want:   &fnv1.Resource{Resource: object(map[string]any{"apiVersion": "v1", "kind": "XR", "status": map[string]any{"ours": "now"}})},
+		},
+		"All": {
+			reason:  "Of the status, only the fields of the answer are replaced.",
+			desired: &fnv1.Resource{Resource: object(map[string]any{"status": map[string]any{"ours": "before", "theirs": "before"}}), ConnectionDetails: secret, Ready: fnv1.Ready_READY_TRUE},
+			want: &fnv1.Resource{
+				Resource:          object(map[string]any{"apiVersion": "v1", "kind": "XR", "status": map[string]any{"ours": "now", "theirs": "before"}}),
+				ConnectionDetails: secret, Ready: fnv1.Ready_READY_TRUE,
+			},
+		},
+		"Deferred": {
+			reason:   "It is not ready while an object is left out.",
+			desired:  &fnv1.Resource{ConnectionDetails: secret, Ready: fnv1.Ready_READY_TRUE},
+			deferred: true,
+			want: &fnv1.Resource{
+				Resource:          object(map[string]any{"apiVersion": "v1", "kind": "XR", "status": map[string]any{"ours": "now"}}),
+				ConnectionDetails: secret, Ready: fnv1.Ready_READY_FALSE,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := &fnv1.RunFunctionRequest{
+				Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: object(map[string]any{"apiVersion": "v1", "kind": "XR"})}},
+				Desired:  &fnv1.State{Composite: tc.desired},
+			}
+			c := NewCall(req, time.Time{})
+			if err := c.Accept(Answer{Status: map[string]any{"ours": "now"}, Deferred: tc.deferred}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, c.Response.GetDesired().GetComposite(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -79,6 +79,12 @@ func services(names ...string) string {
 	return b.String()
 }
 
+// pausedService returns a service of a fleet with some annotations.
+func pausedService(name, annotations string) string {
+	return "---\napiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: " + name + ", namespace: team, annotations: {" + annotations + "}}\n" +
+		"spec: {placement: {clusterSelector: {}, failoverAfterSeconds: 7200}}\nstatus: {clusters: [{name: east, state: Placed}]}\n"
+}
+
 // stays places every service in the cluster east.
 func stays(time.Time, *fnv1.RunFunctionRequest) map[string]any {
 	return map[string]any{"clusters": []any{map[string]any{"name": "east", "state": "Placed"}}}
@@ -556,6 +562,31 @@ status: {clusters: [{name: west, state: Placed}]}
 
      CLUSTER  CHANGE                                          FREE BEFORE  FREE AFTER
   ~  east     stopPolicy Drain, spec changed, labels changed  -            -
+`},
+		},
+		"Paused": {
+			reason: "As with kubectl apply, an annotation that others set stays. One of the file that was applied before goes with it.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if strings.Contains(fmt.Sprint(req.GetObserved().GetComposite().GetResource().AsMap()["spec"]), "failoverAfterSeconds:60") {
+					return map[string]any{}
+				}
+				return stays(now, req)
+			},
+			files: map[string]string{
+				"fleet.yaml": planned + pausedService("held", `crossplane.io/paused: "true"`) + pausedService("set", `crossplane.io/paused: "true"`) +
+					pausedService("mended", `crossplane.io/paused: "true", kubectl.kubernetes.io/last-applied-configuration: '{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}'`),
+				"change.yaml": strings.ReplaceAll(pausedService("held", "")+pausedService("set", `crossplane.io/paused: "false"`)+pausedService("mended", ""), "7200", "60"),
+			},
+			plan: Plan{Change: []string{"change.yaml"}},
+			want: want{out: `Plan: 3 services cannot be placed completely, 1 stays as it is.
+
+     SERVICE      BEFORE  AFTER    WHY
+  !  team/held    east    east
+  !  team/mended  east    nowhere  east: the placement does not name or select it
+  !  team/set     east    nowhere  east: the placement does not name or select it
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
 `},
 		},
 		"ScaledRoles": {

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -227,7 +229,7 @@ func (s *simulation) xrNames(kind string) []string {
 }
 
 // change applies an object of a change file over the one of the fleet. Status, UID and age
-// stay, and so do Crossplane's own fields of the spec.
+// stay, and so do Crossplane's own fields of the spec, and its labels and annotations.
 func (s *simulation) change(o object) error {
 	o = *o.DeepCopy()
 	before, exists := s.store.get(identityOf(o))
@@ -246,6 +248,7 @@ func (s *simulation) change(o object) error {
 			o.SetLabels(with(o.GetLabels(), k, v))
 		}
 	}
+	o.SetAnnotations(annotationsAfter(before, o))
 	if isXRKind(o) {
 		spec, _ := o.Object["spec"].(map[string]any)
 		was, _ := before.Object["spec"].(map[string]any)
@@ -264,6 +267,22 @@ func (s *simulation) change(o object) error {
 		o.SetGeneration(before.GetGeneration() + 1)
 	}
 	return s.add(o)
+}
+
+// annotationsAfter returns the annotations of a changed object, with those of Crossplane that it keeps, such as that it is paused.
+// kubectl apply removes an annotation only if the file that it applied before had it.
+func annotationsAfter(before, o object) map[string]string {
+	all, applied := o.GetAnnotations(), object{}
+	// Whoever has never used kubectl apply has no such file.
+	_ = json.Unmarshal([]byte(before.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied.Object)
+	for k, v := range before.GetAnnotations() {
+		_, set := all[k]
+		_, removed := applied.GetAnnotations()[k]
+		if strings.HasPrefix(k, crossplanePrefix) && !set && !removed {
+			all = with(all, k, v)
+		}
+	}
+	return all
 }
 
 // newNodes counts the nodes of clusters in a change by the status that the fleet has of them.

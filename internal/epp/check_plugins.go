@@ -120,7 +120,7 @@ func (v *verifier) checkParameters(at *field.Path, p pluginSpec, known plugin) {
 	if v.d.strict {
 		v.checkParameterNames(at, p.Type, doc, reflect.TypeOf(into).Elem())
 	}
-	errs := kube.DecodeMap(doc, at, into)
+	errs := decodeParameters(doc, at, into)
 	if c, ok := into.(checker); ok && len(errs) == 0 {
 		errs = c.check(at)
 	}
@@ -138,10 +138,10 @@ func (v *verifier) checkParameterNames(at *field.Path, pluginType string, given 
 		known := jsonFields(t)
 		names := slices.Sorted(maps.Keys(known))
 		for _, name := range slices.Sorted(maps.Keys(g)) {
-			i := slices.IndexFunc(names, func(k string) bool { return strings.EqualFold(k, name) })
+			reads := fieldThatReads(names, name)
 			switch {
-			case i >= 0:
-				v.checkParameterNames(at.Child(name), pluginType, g[name], known[names[i]])
+			case reads != "":
+				v.checkParameterNames(at.Child(name), pluginType, g[name], known[reads])
 			case v.ownImage:
 				v.warn(at.Child(text.Value(name)), func() string {
 					return fmt.Sprintf("is not a parameter of %s in the known release of dialect %s: the endpoint picker starts only if its image has this parameter", pluginType, v.d.name)
@@ -159,6 +159,51 @@ func (v *verifier) checkParameterNames(at *field.Path, pluginType string, given 
 			}
 		}
 	}
+}
+
+// decodeParameters decodes parameters as kube.DecodeMap does, but ignores case in their names. The path of an error has the
+// name of the field.
+func decodeParameters(doc map[string]any, at *field.Path, into any) field.ErrorList {
+	named, _ := withFieldNames(doc, reflect.TypeOf(into).Elem()).(map[string]any)
+	return kube.DecodeMap(named, at, into)
+}
+
+// withFieldNames returns parameters under the names of the fields that read them. Of two for one field the last in the order
+// of their names counts: endpoint pickers get them in that order.
+func withFieldNames(given any, t reflect.Type) any {
+	switch g := given.(type) {
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return given
+		}
+		known := jsonFields(t)
+		names := slices.Sorted(maps.Keys(known))
+		named := make(map[string]any, len(g))
+		for _, name := range slices.Sorted(maps.Keys(g)) {
+			if reads := fieldThatReads(names, name); reads != "" {
+				named[reads] = withFieldNames(g[name], known[reads])
+			}
+		}
+		return named
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return given
+		}
+		named := make([]any, len(g))
+		for i, e := range g {
+			named[i] = withFieldNames(e, t.Elem())
+		}
+		return named
+	}
+	return given
+}
+
+// fieldThatReads returns the field that a parameter is for, or an empty string. As in encoding/json, its case does not matter.
+func fieldThatReads(fields []string, parameter string) string {
+	if i := slices.IndexFunc(fields, func(f string) bool { return strings.EqualFold(f, parameter) }); i >= 0 {
+		return fields[i]
+	}
+	return ""
 }
 
 // jsonFields returns the types of the fields of a struct, by their names in JSON.

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -25,12 +24,12 @@ func (v *verifier) checkStages(at *field.Path, p pluginSpec) {
 	switch p.Type {
 	case "disagg-profile-handler":
 		var d disagg
-		if len(kube.DecodeMap(doc, at, &d)) == 0 {
+		if len(decodeParameters(doc, at, &d)) == 0 {
 			v.checkDisaggregation(at, &d)
 		}
 	case "pd-profile-handler":
 		var d pdProfile
-		if len(kube.DecodeMap(doc, at, &d)) == 0 {
+		if len(decodeParameters(doc, at, &d)) == 0 {
 			v.checkReference(at.Child("deciderPluginName"), cmp.Or(d.DeciderPluginName, "prefix-based-pd-decider"), decider)
 			v.checkStage(at.Child("decodeProfile"), cmp.Or(d.DecodeProfile, decodeProfile))
 			v.checkStage(at.Child("prefillProfile"), cmp.Or(d.PrefillProfile, prefillProfile))

@@ -116,33 +116,33 @@ func (v *verifier) checkHeader() {
 func (v *verifier) checkFeatureGates() {
 	for i, f := range v.conf.FeatureGates {
 		at := v.path.Child("featureGates").Index(i)
-		name, value, set := v.splitFeatureGate(f)
+		name, value, set := f, "", false
+		if v.d.featureValues {
+			name, value, set = strings.Cut(f, "=")
+		}
 		if !slices.Contains(v.d.features, name) {
 			v.failWith(func() *field.Error { return field.NotSupported(at, text.Value(f), v.d.features) })
 			continue
 		}
-		if _, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(value))); set && err != nil {
+		if _, err := parseGate(value); set && err != nil {
 			v.fail(field.Invalid(at, text.Value(f), "must be "+name+", "+name+"=true or "+name+"=false"))
 		}
 	}
 }
 
-func (v *verifier) splitFeatureGate(f string) (name, value string, set bool) {
-	if !v.d.featureValues {
-		return f, "", false
-	}
-	return strings.Cut(f, "=")
-}
-
-// featureEnabled tells whether the configuration enables a feature that is disabled by
-// default.
-func (v *verifier) featureEnabled(feature string) bool {
+// enabled tells whether feature gates enable a feature that is disabled by default. The last entry of the feature counts. A
+// dialect without values refuses the entries that have some.
+func enabled(gates []string, feature string) bool {
 	on := false
-	for _, f := range v.conf.FeatureGates {
-		if name, value, set := v.splitFeatureGate(f); name == feature {
-			b, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(value)))
+	for _, f := range gates {
+		if name, value, set := strings.Cut(f, "="); name == feature {
+			b, err := parseGate(value)
 			on = !set || err == nil && b
 		}
 	}
 	return on
+}
+
+func parseGate(value string) (bool, error) {
+	return strconv.ParseBool(strings.ToLower(strings.TrimSpace(value)))
 }

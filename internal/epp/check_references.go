@@ -153,7 +153,7 @@ func (v *verifier) checkReferences() {
 	v.checkSaturationDetector()
 	v.checkParsers()
 	v.checkDataLayer()
-	if f := v.conf.FlowControl; f != nil && v.featureEnabled(flowControlFeature) {
+	if f := v.conf.FlowControl; f != nil && enabled(v.conf.FeatureGates, flowControlFeature) {
 		at := v.path.Child("flowControl")
 		v.checkOptionalReference(at.Child("usageLimitPolicyPluginRef"), f.UsageLimitPolicyPluginRef, limits)
 		v.checkPriorityBand(at.Child("defaultPriorityBand"), f.DefaultPriorityBand)

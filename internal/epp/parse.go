@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
@@ -86,13 +85,12 @@ func (c *Config) Disaggregates() bool {
 
 // Queues tells whether requests wait while there are no pods: flow control is on.
 func (c *Config) Queues() bool {
-	gates, _ := c.doc["featureGates"].([]any)
-	return slices.ContainsFunc(gates, func(g any) bool {
-		text, _ := g.(string)
-		name, value, valued := strings.Cut(text, "=")
-		on, _ := strconv.ParseBool(value)
-		return name == flowControlFeature && (!valued || on)
-	})
+	list, _ := c.doc["featureGates"].([]any)
+	gates := make([]string, len(list))
+	for i, g := range list {
+		gates[i], _ = g.(string)
+	}
+	return enabled(gates, flowControlFeature)
 }
 
 // A config has the fields of both dialects.

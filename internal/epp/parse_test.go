@@ -39,3 +39,31 @@ func TestParseOneDocument(t *testing.T) {
 		t.Errorf("want %s, got %s", want, got)
 	}
 }
+
+// TestConfigQueues proves that flow control is on where the endpoint picker has it on.
+func TestConfigQueues(t *testing.T) {
+	cases := map[string]struct {
+		reason, gates string
+		want          bool
+	}{
+		"None":   {reason: "It is off by default.", gates: "[]"},
+		"Listed": {reason: "A gate that is listed is on.", gates: "[dataLayer, flowControl]", want: true},
+		"Value":  {reason: "It may have a value.", gates: "[flowControl=true]", want: true},
+		"Off":    {reason: "A value may turn it off.", gates: "[flowControl=false]"},
+		"Case":   {reason: "Case and blanks of a value do not matter.", gates: `["flowControl= tRUE "]`, want: true},
+		"Last":   {reason: "Of two entries the last one counts.", gates: "[flowControl, flowControl=false]"},
+		"LastOn": {reason: "Also where that turns it on.", gates: "[flowControl=false, flowControl]", want: true},
+		"NoText": {reason: "What is no text is no gate.", gates: "[1, [flowControl]]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, errs := Parse("featureGates: "+tc.gates, field.NewPath("config"))
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if got := c.Queues(); got != tc.want {
+				t.Errorf("%s Queues() = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

@@ -56,9 +56,6 @@ func (f *files) objects(path string) ([]fileObject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	if len(docs) == 0 {
-		return nil, fmt.Errorf("cannot read %q: it has no documents", path)
-	}
 	all := make([]fileObject, 0, len(docs))
 	for _, o := range docs {
 		all = append(all, fileObject{o, path})
@@ -72,7 +69,7 @@ func (f *files) one(path string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	if len(all) > 1 {
+	if len(all) != 1 {
 		return object{}, fmt.Errorf("cannot read %q: it has %d documents, and must have one", path, len(all))
 	}
 	return all[0].object, nil
@@ -84,6 +81,7 @@ func (f *files) directory(dir string) ([]fileObject, error) {
 		return nil, unreadable(dir, err)
 	}
 	var all []fileObject
+	none := true
 	for _, e := range entries {
 		if e.IsDir() {
 			f.skips(filepath.Join(dir, e.Name()), "a directory in a directory: pass it by itself")
@@ -97,13 +95,17 @@ func (f *files) directory(dir string) ([]fileObject, error) {
 			f.skips(filepath.Join(dir, e.Name()), "no Kubernetes object")
 			continue
 		}
+		if errors.Is(err, errNoDocuments) {
+			f.skips(filepath.Join(dir, e.Name()), "a file without documents")
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, more...)
+		none, all = false, append(all, more...)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("cannot read %q: the directory has no file that ends with %s", dir, strings.Join(extensions, ", "))
+	if none {
+		return nil, fmt.Errorf("cannot read %q: the directory has no file with documents that ends with %s", dir, strings.Join(extensions, ", "))
 	}
 	return all, nil
 }
@@ -145,15 +147,23 @@ func unreadable(path string, err error) error {
 // endOfDocument is a line that ends a document. What follows it is another one, and the decoder would not read that.
 var endOfDocument = regexp.MustCompile(`(?m)^\.\.\.(?:[ \t].*)?\r?$`)
 
+// errNoDocuments is what a text is that has only comments, or nothing. A List without items is a document: kubectl get writes
+// it where there are none.
+var errNoDocuments = errors.New("it has no documents")
+
 // documents reads a stream of YAML. It skips empty documents, and replaces a List by its
 // items.
 func documents(b []byte) ([]object, error) {
 	b = endOfDocument.ReplaceAll(b, []byte("---"))
 	r := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
 	var all []object
+	none := true
 	for n := 1; ; n++ {
 		doc, err := r.Read()
 		if errors.Is(err, io.EOF) {
+			if none {
+				return nil, errNoDocuments
+			}
 			return all, nil
 		}
 		if err != nil {
@@ -167,7 +177,7 @@ func documents(b []byte) ([]object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
-		all = append(all, items...)
+		none, all = none && o.Object == nil, append(all, items...)
 	}
 }
 

@@ -45,8 +45,10 @@ func TestDocuments(t *testing.T) {
 			text:   "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: [a]}\n",
 			err:    `document 1: B b: metadata.labels: [a] must be a map of strings`,
 		},
-		"NoValue":  {reason: "An API server takes it for an empty one.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: {a: }}\n", want: "B"},
-		"NoLabels": {reason: "Without any, there is nothing to read.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: , annotations: {}}\n", want: "B"},
+		"EmptyList": {reason: "kubectl get finds nothing, and says so.", text: "apiVersion: v1\nkind: List\nitems: []\n"},
+		"Nothing":   {reason: "A text without documents may be a mistake.", text: "# nothing\n---\n", err: "it has no documents"},
+		"NoValue":   {reason: "An API server takes it for an empty one.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: {a: }}\n", want: "B"},
+		"NoLabels":  {reason: "Without any, there is nothing to read.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: , annotations: {}}\n", want: "B"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +73,7 @@ func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for file, text := range map[string]string{
 		"a.yaml": "{apiVersion: v1, kind: A, metadata: {name: a}}", "b.json": `{"apiVersion": "v1", "kind": "B", "metadata": {"name": "b"}}`,
-		"package.json": `{"name": "x"}`, "README.md": "text", "more/c.yaml": "{apiVersion: v1, kind: C, metadata: {name: c}}",
+		"d.yaml": "# nothing\n", "e.yaml": "{apiVersion: v1, kind: List, items: []}", "package.json": `{"name": "x"}`, "README.md": "text", "more/c.yaml": "{apiVersion: v1, kind: C, metadata: {name: c}}",
 	} {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -94,7 +96,7 @@ func TestDirectory(t *testing.T) {
 	if diff := cmp.Diff([]string{"A", "B"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	want := "warning: \"more\" is not read, because it is a directory in a directory: pass it by itself\nwarning: \"package.json\" is not read, because it is no Kubernetes object\n"
+	want := "warning: \"d.yaml\" is not read, because it is a file without documents\nwarning: \"more\" is not read, because it is a directory in a directory: pass it by itself\nwarning: \"package.json\" is not read, because it is no Kubernetes object\n"
 	if diff := cmp.Diff(want, strings.ReplaceAll(warnings.String(), dir+"/", "")); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

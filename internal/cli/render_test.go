@@ -659,6 +659,20 @@ func TestRender(t *testing.T) {
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc + "---\n" + xrDoc}, render: Render{XR: "xr.yaml"}},
 			want:   want{err: `error: cannot read "xr.yaml": it has 2 documents, and must have one` + "\n", code: 1},
 		},
+		"NoXR": {
+			reason: "A list without items has none.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": "{apiVersion: v1, kind: List, items: []}"}, render: Render{XR: "xr.yaml"}},
+			want:   want{err: `error: cannot read "xr.yaml": it has 0 documents, and must have one` + "\n", code: 1},
+		},
+		"NothingRequired": {
+			reason: "kubectl get writes a list without items where a cluster has none.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "r.yaml": "{apiVersion: v1, kind: List, items: []}", "r/caches.yaml": "{apiVersion: v1, kind: List, items: []}"},
+				render: Render{XR: "xr.yaml", Required: []string{"r.yaml", "r"}},
+			},
+			want: want{out: echoed("echo", 0, 0, 0, 0)},
+		},
 		"OtherKind": {
 			reason: "An XR of another kind is refused.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": inputDoc}, render: Render{XR: "xr.yaml"}},
@@ -722,7 +736,16 @@ func TestRender(t *testing.T) {
 		"EmptyDirectory": {
 			reason: "A directory without YAML files is an error.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o/readme.md": ""}, render: Render{XR: "xr.yaml", Observed: []string{"o"}}},
-			want:   want{err: `error: cannot read "o": the directory has no file that ends with .yaml, .yml, .json` + "\n", code: 1},
+			want:   want{err: `error: cannot read "o": the directory has no file with documents that ends with .yaml, .yml, .json` + "\n", code: 1},
+		},
+		"DirectoryOfComments": {
+			reason: "So is one without documents.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o/a.yaml": "# nothing\n"}, render: Render{XR: "xr.yaml", Observed: []string{"o"}}},
+			want: want{
+				err: "warning: \"o/a.yaml\" is not read, because it is a file without documents\n" +
+					"error: cannot read \"o\": the directory has no file with documents that ends with .yaml, .yml, .json\n",
+				code: 1,
+			},
 		},
 	}
 	for name, tc := range cases {

@@ -532,6 +532,21 @@ status: {clusters: [{name: west, state: Placed}]}
 				err: "warning: InferenceService team/here has no placement, so the plan does not show that it is deleted\n",
 			},
 		},
+		"DeletedTwice": {
+			reason: "A name that is given twice is one deletion.",
+			fn:     stays,
+			files:  map[string]string{"more.yaml": strings.ReplaceAll(east, "east", "west")},
+			plan:   Plan{Fleet: []string{"fleet.yaml", "more.yaml"}, Delete: []string{"team/chat", "west", "team/chat", "west"}},
+			want: want{out: `Plan: 1 service is deleted.
+
+     SERVICE    BEFORE  AFTER  WHY
+  -  team/chat  east    -
+
+     CLUSTER  CHANGE   FREE BEFORE  FREE AFTER
+     east     -        -            -
+  ~  west     deleted  -            -
+`},
+		},
 		"ClaimOfTheFleet": {
 			reason: "A claim as its owner writes it names nothing, and the composite resource names the claim.",
 			fn:     stays,

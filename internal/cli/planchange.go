@@ -141,9 +141,11 @@ func (p *Plan) deleteServices(s *simulation) (clusters []identity, unseen []stri
 		if err != nil {
 			return nil, nil, err
 		}
-		if id.kind == v1alpha1.KindInferenceCluster {
+		switch {
+		case slices.Contains(clusters, id) || slices.Contains(services, id): // A name may be given twice.
+		case id.kind == v1alpha1.KindInferenceCluster:
 			clusters = append(clusters, id)
-		} else {
+		default:
 			services = append(services, id)
 		}
 	}

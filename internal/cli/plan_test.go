@@ -212,6 +212,36 @@ func TestPlan(t *testing.T) {
 				code: 1,
 			},
 		},
+		"WarnedOfTheFleet": {
+			reason: "What the fleet lacks may be why it does not settle.",
+			fn: func(time.Time, *fnv1.RunFunctionRequest) map[string]any {
+				counter++
+				return map[string]any{"summary": strconv.Itoa(counter)}
+			},
+			files: map[string]string{"fleet.yaml": nodes},
+			plan:  Plan{Lose: []string{"west"}},
+			want: want{
+				err: "warning: west: the nodes of pool a are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file\n" +
+					"error: the fleet does not settle: after 300 rounds, these still change: InferenceCluster west. That is a bug of the function, or a fleet that no real one is like: please report it with the files\n",
+				code: 1,
+			},
+		},
+		"WarnedOfTheChange": {
+			reason: "So it is with what the change lacks.",
+			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+				if req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["name"].GetStringValue() == "new" {
+					return map[string]any{"refused": "spec.a: wrong"}
+				}
+				return stays(now, req)
+			},
+			files: map[string]string{"change.yaml": nodes + services("new")},
+			plan:  Plan{Change: []string{"change.yaml"}},
+			want: want{
+				err: "warning: west: the nodes of pool a are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file\n" +
+					"error: --change: InferenceService team/new is refused: spec.a: wrong\n",
+				code: 1,
+			},
+		},
 		"TimePasses": {
 			reason: "The simulated time goes beyond the longest failover, and times alone are no change.",
 			fn: func(now time.Time, _ *fnv1.RunFunctionRequest) map[string]any {
@@ -353,6 +383,7 @@ func TestPlan(t *testing.T) {
 			want: want{
 				err: "warning: InferenceCluster east is refused, so nothing runs or is placed there here, whatever its status says: spec.a: �[2Jwrong\n" +
 					"warning: InferenceService team/chat is refused without an Input (pass yours with --input), so it neither moves nor takes capacity here: spec.a: �[2Jwrong\n" +
+					"warning: InferenceService default/new has no placement, so the plan does not show what its change does: render shows that\n" +
 					"error: --change: InferenceService default/new is refused: spec.a: �[2Jwrong\n",
 				code: 1,
 			},
@@ -438,6 +469,7 @@ func TestPlan(t *testing.T) {
 			plan:  Plan{Change: []string{"change.yaml"}},
 			want: want{
 				err: "warning: team/chat runs in east by its status, and would not stay there even without the change\n" +
+					"warning: InferenceService default/new has no placement, so the plan does not show what its change does: render shows that\n" +
 					"error: --change: InferenceService default/new is refused: spec.a: wrong\n  spec.b: wrong\n",
 				code: 1,
 			},

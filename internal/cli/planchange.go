@@ -28,27 +28,27 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object, know
 	warnings := append(s.newNodes(changes), s.outsideFleet(changes)...)
 	for _, o := range changes {
 		if err := s.change(o); err != nil {
-			return nil, err
+			return warnings, err
 		}
 	}
 	if err := p.flags(s); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	clusters, unseen, err := p.deleteServices(s)
 	if err != nil {
-		return nil, err
+		return warnings, err
 	}
 	warnings = append(warnings, unseen...)
 	limit := patience(append(s.all(), changes...))
 	if err := s.settle(ctx, limit); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	if why := s.refusedOf(changes); why != nil {
-		return nil, why
+		return warnings, why
 	}
 	without, err := s.cachesAreThere()
 	if err != nil {
-		return nil, err
+		return warnings, err
 	}
 	warnings = append(warnings, slices.DeleteFunc(without, func(w string) bool { return slices.Contains(known, w) })...)
 	// Crossplane refuses to delete what is in use, so a cluster goes once its services have.
@@ -58,7 +58,7 @@ func (p *Plan) change(ctx context.Context, s *simulation, changes []object, know
 			continue
 		}
 		if err := s.drop(id); err != nil {
-			return nil, err
+			return warnings, err
 		}
 	}
 	if len(clusters) == 0 {

@@ -20,7 +20,7 @@ import (
 
 // load makes a simulation of a fleet, and settles it. Who runs where is taken from the composed
 // resources where the files have some, and else from the status of the services. InferenceRoles
-// say how many replicas of a role do. It returns what could not be taken over, for people.
+// say how many replicas of a role do. It returns what could not be taken over, for people, even if it fails.
 func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	all, going, warnings := withoutDeleted(all)
 	lost := map[config]bool{}
@@ -37,27 +37,27 @@ func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
 		}
 		if pinned || !isXRKind(o) || composes(all, o) {
 			if err := s.add(first); err != nil {
-				return nil, err
+				return warnings, err
 			}
 		}
 	}
 	s.adopt(all)
 	// First each service starts in the clusters in which it is.
 	if err := s.settle(ctx, 0); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	if err := s.release(later); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	if err := s.lose(lost); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	if err := s.settle(ctx, patience(all)); err != nil {
-		return nil, err
+		return warnings, err
 	}
 	without, err := s.cachesAreThere()
 	if err != nil {
-		return nil, err
+		return warnings, err
 	}
 	return slices.Concat(warnings, without, s.differences(all, going)), nil
 }

@@ -710,6 +710,15 @@ status: {clusters: [{name: west, state: Placed}]}
 				code: 1,
 			},
 		},
+		"LargeNumbersOfRoles": {
+			reason: "A number may have more digits than a request can have.",
+			fn:     stays,
+			files: map[string]string{
+				"roles.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceRole, metadata: {name: chat-decode, namespace: team}, spec: {serviceName: chat, roleName: decode, replicas: 9007199254740993}}\n",
+			},
+			plan: Plan{Fleet: []string{"fleet.yaml", "roles.yaml"}, Drain: []string{"east"}},
+			want: want{err: "error: cannot use InferenceRole team/chat-decode in \"roles.yaml\": spec.replicas: Invalid value: 9007199254740992: must be a whole number of at most 32 bits\n", code: 1},
+		},
 		"NumberOfChangedRole": {
 			reason: "So would one of a change.",
 			fn:     stays,

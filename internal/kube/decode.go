@@ -35,13 +35,14 @@ func DecodeKnown(s *structpb.Struct, root *field.Path, into any) (unknown []Unkn
 	return d.unknown, errs
 }
 
-// DecodeMap decodes the result of a YAML parser as Decode does a Struct.
+// DecodeMap decodes the result of a YAML parser as Decode does a Struct. As in a request, numbers are float64, so one with
+// more digits is rounded.
 func DecodeMap(m map[string]any, root *field.Path, into any) field.ErrorList {
-	v, err := EncodeValue(m)
+	s, err := structpb.NewStruct(m)
 	if err != nil {
 		return field.ErrorList{field.InternalError(root, err)}
 	}
-	return Decode(v.GetStructValue(), root, into)
+	return Decode(s, root, into)
 }
 
 // A decoder keeps its path as steps, and makes a field.Path only for an error.

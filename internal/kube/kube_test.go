@@ -255,6 +255,24 @@ doc: []
 	}
 }
 
+// TestDecodeMapLargeNumbers proves that a number which a Struct does not hold exactly is an error at its path, if it is one at
+// all, and hides nothing beside it.
+func TestDecodeMapLargeNumbers(t *testing.T) {
+	got := struct {
+		Name    string         `json:"name"`
+		Count   int32          `json:"count"`
+		Factor  float64        `json:"factor"`
+		Content map[string]any `json:"content"`
+	}{}
+	errs := DecodeMap(map[string]any{"name": "a", "count": int64(maxExactInt + 1), "factor": int64(maxExactInt + 1), "content": map[string]any{"n": int64(maxExactInt + 1)}}, nil, &got)
+	if diff := cmp.Diff("count: Invalid value: 9007199254740992: must be a whole number of at most 32 bits", errs.ToAggregate().Error()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got.Name != "a" || got.Factor != maxExactInt || got.Content["n"] != int64(maxExactInt) {
+		t.Errorf("the other values are %+v", got)
+	}
+}
+
 // A value that cannot be read hides nothing beside it.
 func TestDecodeUnknown(t *testing.T) {
 	v := struct {

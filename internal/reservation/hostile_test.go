@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestReserveContinues(t *testing.T) {
 	}
 	req := CapacityRequest{UID: "u", Namespace: "n", Name: "s", PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 1000}}}, Clusters: map[string]ClusterRequest{}}
 	cr := ClusterRequest{Namespace: "n"}
-	for i := range 600 {
+	for i := range 1200 {
 		// Every other group is too large for any node, so no two of them can be granted together.
 		pods := map[string]int64{"s": 1 + int64(i)%7}
 		if i%2 == 1 {
@@ -122,7 +123,7 @@ func TestReserveContinues(t *testing.T) {
 	}
 	req.Clusters[here] = cr
 	result, calls := Result{}, 0
-	for granted0(result) < 150 {
+	for granted0(result) < 500 {
 		before := granted0(result)
 		result = Reserve(Input{Cluster: here, Free: free, Ledger: result.Ledger, Requests: []CapacityRequest{req}, Now: noon})
 		if calls++; granted0(result) == before {
@@ -143,4 +144,41 @@ func granted0(result Result) int {
 		}
 	}
 	return n
+}
+
+// TestYoungerBehindMisfits proves that what fits is granted although older services of its namespace do not fit, and take all that a call
+// looks at for the namespace.
+func TestYoungerBehindMisfits(t *testing.T) {
+	pool := capacity.NewPool("p", map[string]string{"pool": "p"}, nil)
+	for i := range int64(300) {
+		pool.Free = append(pool.Free, capacity.NodeClass{Count: 1, Free: capacity.Resources{"nvidia.com/gpu": 7000, "cpu": 64000 + i}})
+	}
+	pool.Total = capacity.Resources{"nvidia.com/gpu": 2_100_000, "cpu": 20_000_000}
+	free := capacity.Free{Pools: []capacity.Pool{pool}}
+	request := func(namespace, name, created string, gpus, cpus int64) CapacityRequest {
+		group := ReplicaGroup{Name: "0", Replicas: []ReplicaRequest{{Name: "w/0", Pods: map[string]int64{"s": 1}, Required: true}}}
+		return CapacityRequest{
+			UID: namespace + name, Namespace: namespace, Name: name, Created: created,
+			PodRequirements: map[string]capacity.PodRequirements{"s": {Requests: capacity.Resources{"nvidia.com/gpu": 1000 * gpus, "cpu": cpus}}},
+			Clusters:        map[string]ClusterRequest{here: {Namespace: namespace, Groups: []ReplicaGroup{group}}},
+		}
+	}
+	for name, gpus := range map[string]int64{"OthersAreServed": 1, "OthersWait": 8} {
+		t.Run(name, func(t *testing.T) {
+			var requests []CapacityRequest
+			for i := range 63 {
+				requests = append(requests, request(fmt.Sprint("other-", i), "s", "2026-01-01T00:00:00Z", gpus, 1))
+			}
+			first := Reserve(Input{Cluster: here, Free: free, Requests: requests, Now: noon})
+			for i := range 20 {
+				requests = append(requests, request("a", fmt.Sprint("old-", i), "2026-01-02T00:00:00Z", 8, int64(1000+i)))
+			}
+			requests = append(requests, request("a", "young", "2026-01-03T00:00:00Z", 1, 1))
+			result := Reserve(Input{Cluster: here, Free: free, Ledger: first.Ledger, Requests: requests, Now: noon})
+			if !slices.ContainsFunc(result.Services, func(s Service) bool { return s.Name == "young" }) {
+				i := slices.IndexFunc(result.Pending, func(p Pending) bool { return p.Name == "young" })
+				t.Errorf("it is pending: %s", result.Pending[i].Message)
+			}
+		})
+	}
 }

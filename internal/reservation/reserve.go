@@ -194,7 +194,6 @@ func open(in *Input) *book {
 	b.free = in.Free.Clone()
 	b.free.Budget = new(capacity.SearchSteps)
 	b.hasLabels = slices.ContainsFunc(in.Free.Pools, func(p capacity.Pool) bool { return len(p.Labels) > 0 })
-	b.share()
 	known := make(map[ServiceID]*account, len(in.Requests)+len(in.Ledger.Services))
 	account := func(id ServiceID) *account {
 		a := known[id]
@@ -230,6 +229,7 @@ func open(in *Input) *book {
 		b.keep(a)
 	}
 	b.countUsages()
+	b.share()
 	return b
 }
 

@@ -94,11 +94,13 @@ const (
 	messageLeaving = "it may still run pods from before, which this request lacks"
 )
 
-// share divides what one call may use among the namespaces.
+// share divides what one call may use among the namespaces that have something to be served.
 func (b *book) share() {
 	b.serving = serving{failed: map[string]string{}, shares: map[string]*share{}, looks: maxLooks}
-	for i := range b.Requests {
-		b.serving.shares[b.Requests[i].Namespace] = nil
+	for _, a := range b.accounts {
+		if a.ungranted() > 0 {
+			b.serving.shares[a.Namespace] = nil
+		}
 	}
 	n := len(b.serving.shares)
 	for namespace := range b.serving.shares {

@@ -79,25 +79,25 @@ roles:
 // TestRequestTooLarge shows that a service is refused whose capacity request is larger than its clusters read, and not before.
 func TestRequestTooLarge(t *testing.T) {
 	fn := function.Start(t)
-	cluster := fixture.YAML(t, "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, uid: e}, spec: {providerConfigRef: {name: east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}}")
-	refused := func(roles int) string {
+	cluster := fixture.YAML(t, "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, uid: e}, spec: {providerConfigRef: {name: east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}, status: {pools: [{name: p, nodeCount: 1, free: [{nodeCount: 1}]}]}}")
+	refused := func(replicas int) string {
 		var spec strings.Builder
 		spec.WriteString("placement: {clusters: [{name: east, inferenceClusterRef: {name: east}}]}\nroles:\n")
-		for i := range roles {
-			var labels []string
-			for j := range 200 {
-				labels = append(labels, fmt.Sprintf("example.com/%s%d: %[1]s%[2]d", strings.Repeat("x", 50), j))
+		for i := range 32 {
+			var tolerations []string
+			for j := range 30 {
+				tolerations = append(tolerations, fmt.Sprintf("{key: example.com/%s%d, value: %[1]s%[2]d}", strings.Repeat("x", 40), j))
 			}
-			fmt.Fprintf(&spec, "- {name: w%d, componentType: worker, template: {spec: {nodeSelector: {%s}, containers: [{name: vllm, image: i, args: [--model, m]}]}}}\n", i, strings.Join(labels, ", "))
+			fmt.Fprintf(&spec, "- {name: role-with-a-long-name-%d, componentType: worker, replicas: %d, template: {spec: {tolerations: [%s], containers: [{name: vllm, image: i, args: [--model, m]}]}}}\n", i, replicas, strings.Join(tolerations, ", "))
 		}
 		req := fixture.Request(t, fixture.Service(spec.String()), "")
 		req.RequiredResources = fixture.Fleet(t, kube.Lookup(req.GetObserved().GetComposite().GetResource(), "metadata", "uid").GetStringValue(), cluster)
 		return fixture.Fatals(fn.Run(t, req))
 	}
-	if got := refused(12); got != "" {
+	if got := refused(50); got != "" {
 		t.Errorf("want no Fatal for a request of some 300 KiB, got %.300s", got)
 	}
-	if got := refused(18); !strings.Contains(got, "makes a capacity request that is too large: at most 393216 bytes") {
+	if got := refused(90); !strings.Contains(got, "makes a capacity request that is too large: at most 393216 bytes") {
 		t.Errorf("want a Fatal for a request of some 450 KiB, got %.300q", got)
 	}
 }

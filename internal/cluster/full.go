@@ -108,7 +108,9 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 	if err != nil {
 		return err
 	}
-	in.Kept = setOf(grown)
+	kept := setOf(grown)
+	maps.Copy(kept, in.Kept)
+	in.Kept = kept
 	if err := p.reserve(in, state); err != nil {
 		return err
 	}

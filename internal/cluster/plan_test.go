@@ -313,6 +313,9 @@ func TestGivesBackWhileFull(t *testing.T) {
 	state.ledger.Services, state.requests = nil, nil
 	splitting(state, "large", 5, 4096, fewer)
 	state.ledger.Ledger = written().Ledger
+	// The namespace with more than its share grows, too, and stays as it is.
+	splitting(state, "large", 8, 4096, fewer)
+	state.ledger.Services, state.requests = slices.Delete(state.ledger.Services, 5, 10), slices.Delete(state.requests, 5, 10)
 	splitting(state, "a", 7, 1024, fewer)
 	splitting(state, "b", 7, 1024, fewer)
 	id := reservation.ServiceID{Namespace: "gone", Name: "g", UID: "g"}

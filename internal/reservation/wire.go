@@ -49,7 +49,7 @@ const maxGranted = 1 << 20
 const MaxTolerations = 64
 
 // MaxPodRequirement limits the bytes of the key of what one pod requires. Each grant of a service is hashed with those of its pods.
-const MaxPodRequirement = 4 << 10
+const MaxPodRequirement = 8 << 10
 
 // maxResources limits the resources that one pod requests.
 const maxResources = 64

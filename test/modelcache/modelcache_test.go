@@ -341,22 +341,27 @@ func TestAnother(t *testing.T) {
 	}
 }
 
-// TestRoutedMeanwhile proves that a service which InferenceModels name does not forget them while it has no pods and waits for its
-// ModelCache. Another endpoint picker would read none of them.
+// TestRoutedMeanwhile proves that a service which InferenceModels may name does not forget them while it has no pods and waits for its
+// ModelCache. Another endpoint picker would read none of them. One that has servedModels keeps its endpoint picker anyway.
 func TestRoutedMeanwhile(t *testing.T) {
+	const refusal = `nothing was changed: spec.model.cacheRef.name: Invalid value: "qwen": there is no ModelCache qwen in the namespace of the service: InferenceModels may name this service, and its endpoint picker would not read them any more`
 	fn := function.Start(t)
-	xr := strings.Replace(service("chat", ""), "roles: [", `roles: [{name: r, componentType: router, servedModels: [{name: chat, targets: [{name: "a/b"}]}]}, `, 1)
-	s := begin(t, fn, strings.Replace(xr, "cacheRef: {name: qwen}", `uri: "hf://a/b"`, 1))
-	s.apply(nil)
-	for k := range s.req.GetObserved().GetResources() {
-		if strings.HasPrefix(k, "leaderworkerset/") {
-			delete(s.req.GetObserved().GetResources(), k)
-		}
+	served := `servedModels: [{name: chat, targets: [{name: "a/b"}]}]`
+	with := func(router string) string {
+		return strings.Replace(service("chat", ""), "roles: [", `roles: [{name: r, componentType: router, `+router+`}, `, 1)
 	}
-	s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, xr).GetFields()["spec"], "spec")
-	want := `nothing was changed: spec.model.cacheRef.name: Invalid value: "qwen": there is no ModelCache qwen in the namespace of the service: what runs stays as it is`
-	if diff := cmp.Diff(want, fixture.Fatals(s.call(nil))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	for router, want := range map[string]string{"": refusal, served: ""} {
+		s := begin(t, fn, strings.Replace(with(served), "cacheRef: {name: qwen}", `uri: "hf://a/b"`, 1))
+		s.apply(nil)
+		for k := range s.req.GetObserved().GetResources() {
+			if strings.HasPrefix(k, "leaderworkerset/") {
+				delete(s.req.GetObserved().GetResources(), k)
+			}
+		}
+		s.req.Observed.Composite.Resource = kube.With(s.req.GetObserved().GetComposite().GetResource(), fixture.YAML(t, with(router)).GetFields()["spec"], "spec")
+		if diff := cmp.Diff(want, fixture.Fatals(s.call(nil))); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", router, diff)
+		}
 	}
 }
 

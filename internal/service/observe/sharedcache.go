@@ -83,8 +83,7 @@ func CacheUsers(req incoming.Request) (users []string, known bool) {
 
 // SharedCache returns what is known of the ModelCache that a service names. A ModelCache that is missing,
 // or goes, changes nothing of what runs: the engines keep what they were told last. It returns a
-// problem if engines run that were told nothing, because then nobody knows what they are to load. So it does if InferenceModels go by
-// the names that the service had before: until the next ones are known, it could not say that it has any.
+// problem if engines run that were told nothing, because then nobody knows what they are to load.
 func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.ErrorList) {
 	s := &plan.SharedCache{Name: name, States: map[string]v1alpha1.CacheStatus{}}
 	last := usedView.In(req.Composite())
@@ -105,10 +104,21 @@ func SharedCache(req incoming.Request, name string) (*plan.SharedCache, field.Er
 		s.Scope = &scheduling.Scope{Reason: scheduling.ReasonNoCache, Message: s.Missing}
 	}
 	runs := slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { return k.Kind == key.LeaderWorkerSet })
-	if s.Used == nil && (runs || knowsModels(req)) {
+	if s.Used == nil && runs {
 		return s, field.ErrorList{field.Invalid(field.NewPath("spec", "model", "cacheRef", "name"), text.Value(name), s.Missing+": what runs stays as it is")}
 	}
 	return s, nil
+}
+
+// forgetsModels refuses a ModelCache that says nothing yet, for a service whose endpoint picker reads InferenceModels only because it did
+// so before. While the names of the model are unknown, the status would not say that it does, and the next call would choose another
+// endpoint picker.
+func (r *ObservedState) forgetsModels() field.ErrorList {
+	s := r.plan.Shared
+	if s == nil || s.Used != nil || s.Scope == nil || r.plan.Router == nil || !r.plan.Router.KeepsDialect {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "model", "cacheRef", "name"), text.Value(s.Name), s.Missing+": InferenceModels may name this service, and its endpoint picker would not read them any more")}
 }
 
 // readModelCache reads the ModelCache. Behind a claim that was made anew there may be two: one of them

@@ -74,7 +74,10 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	errs := r.refusePinned(path, role, pinned)
 	r.Dialect = pinned
 	if pinned == "" {
-		r.Dialect = r.wantedDialect(knowsModels && role.EndpointPickerConfig == "")
+		r.Dialect = r.wantedDialect()
+		if r.Dialect != modelroute.Dialect && knowsModels && role.EndpointPickerConfig == "" {
+			r.Dialect, r.KeepsDialect = modelroute.Dialect, true
+		}
 	}
 	var warnings []Warning
 	if role.EndpointPickerConfig != "" {
@@ -110,10 +113,10 @@ func isLatest(in *inputv1alpha1.Input, image string) bool {
 	return epp.IsLatest(image)
 }
 
-// wantedDialect is the dialect with the features that the service uses. One that knows the names of models goes on: the
+// wantedDialect is the dialect with the features that the service uses. One that knows the names of models goes on all the same: the
 // InferenceModels of others may name the service, and it does not read them.
-func (r *Router) wantedDialect(knowsModels bool) inputv1alpha1.Dialect {
-	if r.Strategy == v1alpha1.StrategyPDDisaggregation || r.Disaggregated || len(r.Models) > 0 || knowsModels {
+func (r *Router) wantedDialect() inputv1alpha1.Dialect {
+	if r.Strategy == v1alpha1.StrategyPDDisaggregation || r.Disaggregated || len(r.Models) > 0 {
 		return inputv1alpha1.DialectLLMD
 	}
 	return inputv1alpha1.DialectGAIE

@@ -26,6 +26,8 @@ type Router struct {
 	PicksApart bool
 	// Dialect of Config, and the API group of the objects for models.
 	Dialect inputv1alpha1.Dialect
+	// KeepsDialect tells that the service uses no feature of the dialect, and had it before.
+	KeepsDialect bool
 	// Image of the endpoint picker.
 	Image string
 	// Config of the endpoint picker, as YAML.

@@ -27,13 +27,19 @@ func (r *ObservedState) Metrics(k key.Key) []plan.Metrics {
 	return all
 }
 
+// isOfContainer tells whether a relabeling goes by the name of the container.
+func isOfContainer(sources *structpb.Value) bool {
+	all := sources.GetListValue().GetValues()
+	return len(all) == 1 && all[0].GetStringValue() == plan.LabelContainerOfPod
+}
+
 // metricsOf reads an endpoint as the PodMonitor of a role has it.
 func metricsOf(endpoint *structpb.Struct) (plan.Metrics, bool) {
 	m := plan.Metrics{HTTPS: endpoint.GetFields()["scheme"].GetStringValue() == "https"}
 	for _, v := range endpoint.GetFields()["relabelings"].GetListValue().GetValues() {
 		relabeling := v.GetStructValue().GetFields()
 		switch {
-		case relabeling["action"].GetStringValue() == "keep":
+		case isOfContainer(relabeling["sourceLabels"]):
 			m.Container = relabeling["regex"].GetStringValue()
 		case relabeling["targetLabel"].GetStringValue() == "__address__":
 			address := relabeling["replacement"].GetStringValue()

@@ -27,7 +27,7 @@ func metricsIn(t *testing.T, c *plan.ClusterPlan, role *plan.Role, observed *str
 func TestMetricsAreReadBack(t *testing.T) {
 	role := &plan.Role{Name: "w", Metrics: &plan.Metrics{Container: "vllm", Port: 8000}}
 	former := []plan.Metrics{{Container: "engine", Port: 8000, HTTPS: true}, {Container: "vllm", Port: 8200}}
-	c := &plan.ClusterPlan{Groups: []plan.Group{{Replicas: []plan.Replica{{Role: role}}}}, FormerMetrics: map[string][]plan.Metrics{"w": former}}
+	c := &plan.ClusterPlan{Groups: []plan.Group{{Replicas: []plan.Replica{{Role: role}}}}, FormerMetrics: map[string]plan.FormerMetrics{"w": {Newest: "abc", Metrics: former}}}
 	all, err := monitor.Render(&plan.Plan{PodMonitors: &inputv1alpha1.PodMonitors{}}, c)
 	if err != nil || len(all) != 1 {
 		t.Fatal(len(all), err)
@@ -48,7 +48,7 @@ func TestMetricsAreReadBack(t *testing.T) {
 
 // TestMetricsOfOthers proves that what somebody else has written into a PodMonitor is not made where engines serve metrics.
 func TestMetricsOfOthers(t *testing.T) {
-	const container, address = `{"action": "keep", "regex": "vllm"}`, `{"targetLabel": "__address__", "replacement": "$1:8000"}`
+	const container, address = `{"sourceLabels": ["__meta_kubernetes_pod_container_name"], "action": "keep", "regex": "vllm"}`, `{"targetLabel": "__address__", "replacement": "$1:8000"}`
 	cases := map[string]struct {
 		reason, endpoints string
 		want              []plan.Metrics

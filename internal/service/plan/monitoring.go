@@ -15,6 +15,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
+// LabelContainerOfPod is the label of Prometheus with the name of a pod's container.
+const LabelContainerOfPod = "__meta_kubernetes_pod_container_name"
+
 // Metrics is where the metrics of an engine are. Their path is /metrics.
 type Metrics struct {
 	// Container of the engine.
@@ -41,8 +44,16 @@ func (p *rolePlanner) metrics() {
 	p.role.Metrics = &Metrics{Container: leader.engine().Name, Port: p.role.EnginePort, HTTPS: p.role.TLS}
 }
 
+// FormerMetrics are where engines of former templates serve their metrics, if some do so elsewhere than those of the newest one.
+type FormerMetrics struct {
+	// Newest is the revision of the newest template. All other pods have former ones.
+	Newest string
+	// Metrics of the former templates, the oldest last.
+	Metrics []Metrics
+}
+
 // maxFormerMetrics limits where only engines of former templates serve their metrics. A tenant may edit a template again and
-// again while all pods are held.
+// again while all pods are held. Beyond the limit, the oldest stay: replicas held longest have the oldest template.
 const maxFormerMetrics = 4
 
 // keepMetrics has the engines of pods that may have a former template monitored as before. Their container may have another name
@@ -50,14 +61,14 @@ const maxFormerMetrics = 4
 func (p *Plan) keepMetrics(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		c.FormerMetrics = map[string][]Metrics{}
+		c.FormerMetrics = map[string]FormerMetrics{}
 		for _, role := range p.Roles {
 			former := func(r *Replica, s rollout.State) bool { return r.Role == role && mayRunFormer(r, s) }
 			if role.Metrics == nil || !c.anyExisting(running, former) {
 				continue
 			}
 			before := slices.DeleteFunc(running.Metrics(c.MonitorKey(role)), func(m Metrics) bool { return m == *role.Metrics })
-			c.FormerMetrics[role.Name] = before[:min(len(before), maxFormerMetrics)]
+			c.FormerMetrics[role.Name] = FormerMetrics{running.Revision[role.Name], before[max(0, len(before)-maxFormerMetrics):]}
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestFormerMetrics(t *testing.T) {
 		"Held":      {reason: "Its pods are of a former template.", state: held, held: true, before: []Metrics{one}, want: []Metrics{one}},
 		"Again":     {reason: "The newest one comes from the role.", state: held, held: true, before: []Metrics{newest, one, two}, want: []Metrics{one, two}},
 		"BeingMade": {reason: "Its pods are being replaced.", state: rollout.State{Exists: true, Revision: "new"}, before: []Metrics{newest, one}, want: []Metrics{one}},
-		"Most":      {reason: "A tenant may edit again and again.", state: held, held: true, before: []Metrics{one, two, {Port: 1}, {Port: 2}, {Port: 3}}, want: []Metrics{one, two, {Port: 1}, {Port: 2}}},
+		"Most":      {reason: "The replicas have the oldest one.", state: held, held: true, before: []Metrics{one, two, {Port: 1}, {Port: 2}, {Port: 3}}, want: []Metrics{two, {Port: 1}, {Port: 2}, {Port: 3}}},
 		"Absent":    {reason: "It starts with the newest template.", before: []Metrics{one}},
 		"Silent":    {reason: "The newest engines have no metrics, so nothing scales the role.", state: held, held: true, silent: true, before: []Metrics{one}},
 		"Another":   {reason: "The replica is of another role.", state: held, held: true, another: true, before: []Metrics{one}},
@@ -159,10 +159,15 @@ func TestFormerMetrics(t *testing.T) {
 			r := Replica{Role: of, Held: tc.held, Updated: tc.state.Exists && !tc.held}
 			p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: []Replica{r}}}}}}
 			p.keepMetrics(&Running{
-				Replica: func(key.Key) rollout.State { return tc.state },
-				Metrics: func(key.Key) []Metrics { return slices.Clone(tc.before) },
+				Revision: map[string]string{"w": "new"},
+				Replica:  func(key.Key) rollout.State { return tc.state },
+				Metrics:  func(key.Key) []Metrics { return slices.Clone(tc.before) },
 			})
-			if diff := cmp.Diff(tc.want, p.Clusters[0].FormerMetrics["w"]); diff != "" {
+			former := p.Clusters[0].FormerMetrics["w"]
+			if len(former.Metrics) > 0 && former.Newest != "new" {
+				t.Errorf("the newest revision is %q", former.Newest)
+			}
+			if diff := cmp.Diff(tc.want, former.Metrics); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -161,7 +161,7 @@ type ClusterPlan struct {
 	// former templates may have them.
 	FormerAccounts []string
 	// FormerMetrics are where engines of former templates that may run here serve their metrics, by the role's name.
-	FormerMetrics map[string][]Metrics
+	FormerMetrics map[string]FormerMetrics
 	// PickerPaused tells that the endpoint picker here waits for its new configuration.
 	PickerPaused bool
 	// Caches are the claims with weights that the service has here.

@@ -130,7 +130,10 @@ func rateOf(counters, gauges []string) query {
 
 func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "))" }
 
-// timeOf is about histograms of seconds. Without requests its quantile is NaN, which no comparison lets pass.
+// onlySGLang is a label that only the metrics of SGLang have. Histograms of different engines have different buckets, so they have no sum.
+const onlySGLang = "engine_type"
+
+// timeOf is about histograms of seconds. While a role has both engines, the longer time counts. Without requests its quantile is NaN, which no comparison lets pass.
 // Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum. They are counted by a gauge, whose
 // labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
 //
@@ -148,7 +151,7 @@ func timeOf(histograms, gauges []string) query {
 		engines := func(offset string) string {
 			return "count(group without (" + ranks + ") (" + freshAt(series(s, gauges...), fresh, offset) + "))"
 		}
-		return "((1000 * histogram_quantile(0.95, sum by (le) (rate(" + series(s, each("_bucket")...) + window + "))) >= 0)" +
+		return "(max((1000 * histogram_quantile(0.95, sum by (le, " + onlySGLang + ") (rate(" + series(s, each("_bucket")...) + window + ")))) >= 0)" +
 			" or 0 * " + sumOfRates(series(s, each("_count")...), window) + ")" +
 			" * ((" + engines(before) + " and count(last_over_time(" + series(s, gauges...) + longBefore + "))) < " + engines("") + " or " + engines("") + ")"
 	}

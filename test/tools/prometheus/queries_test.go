@@ -194,6 +194,12 @@ func TestExternalMetrics(t *testing.T) {
 		"TokensLeft": {reason: "What it generated counts.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x16 stale`, after: ends, want: []float64{1}},
 		"TokensMore": {reason: "One that has just started does not hide the others.", metric: tokens, series: `vllm:generation_tokens_total{SERIES,pod="a"} 0+30x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 1x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b"} _x18 1x42`, after: ends, want: []float64{1}},
 		"FirstToken": {reason: "The number of engines makes it a sum.", metric: firstToken, series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} 0x60` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} 0x60`, after: ends, want: []float64{950}},
+		"FirstTokenBoth": {
+			reason: "The engines have other buckets. All requests took 1.2 seconds, of which each engine knows only that they took no more than its next bucket.", metric: firstToken, after: ends, want: []float64{2 * 2425},
+			series: `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="1.0"} 0x60` + "\n" + `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="2.5"} 0+1x60` + "\n" + `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="+Inf"} 0+1x60` + "\n" +
+				`sglang:time_to_first_token_seconds_bucket{SERIES,SGLANG,pod="b",le="1"} 0x60` + "\n" + `sglang:time_to_first_token_seconds_bucket{SERIES,SGLANG,pod="b",le="2"} 0+1x60` + "\n" + `sglang:time_to_first_token_seconds_bucket{SERIES,SGLANG,pod="b",le="+Inf"} 0+1x60` + "\n" +
+				`vllm:num_requests_running{SERIES,pod="a"} 0x60` + "\n" + `sglang:num_running_reqs{SERIES,SGLANG,pod="b"} 0x60`,
+		},
 		"FirstTokenCopies": {
 			reason: "Both copies of a replica are engines. One that has left is none.", metric: firstToken,
 			series: requests(`pod="a",engine="0",cluster="east"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0",cluster="east"} 0x60` + "\n" +

@@ -77,12 +77,24 @@ func leaders(cluster *plan.ClusterPlan, role *plan.Role) map[string]string {
 	return map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name, lws.WorkerIndexLabelKey: "0"}
 }
 
-// engines are the endpoints of the engines of a role: those of the newest template, and those of former ones that may run. A pod
-// answers at one of them.
+// revisionOfPod is the label of Prometheus with the revision of a pod's template.
+const revisionOfPod = "__meta_kubernetes_pod_label_fusioninfer_io_spec_hash"
+
+// engines are the endpoints of the engines of a role: that of the newest template, and those of former ones that may run elsewhere.
+// Each pod is read as its template says. Read otherwise, it might not answer, or answer twice: a routing sidecar passes requests
+// for metrics on to the engine.
 func engines(p *plan.Plan, cluster *plan.ClusterPlan, role *plan.Role) []endpoint {
-	all := []endpoint{engine(p, role, role.Metrics)}
-	for i := range cluster.FormerMetrics[role.Name] {
-		all = append(all, engine(p, role, &cluster.FormerMetrics[role.Name][i]))
+	newest, former := engine(p, role, role.Metrics), cluster.FormerMetrics[role.Name]
+	if len(former.Metrics) == 0 {
+		return []endpoint{newest}
+	}
+	of := func(e endpoint, action string) endpoint {
+		e.Relabelings = append(e.Relabelings, relabeling{SourceLabels: []string{revisionOfPod}, Regex: former.Newest, Action: action})
+		return e
+	}
+	all := []endpoint{of(newest, "keep")}
+	for i := range former.Metrics {
+		all = append(all, of(engine(p, role, &former.Metrics[i]), "drop"))
 	}
 	return all
 }
@@ -94,7 +106,7 @@ func engines(p *plan.Plan, cluster *plan.ClusterPlan, role *plan.Role) []endpoin
 func engine(p *plan.Plan, role *plan.Role, of *plan.Metrics) endpoint {
 	port := strconv.Itoa(int(of.Port))
 	e := endpoint{Relabelings: append([]relabeling{
-		{SourceLabels: []string{"__meta_kubernetes_pod_container_name"}, Regex: of.Container, Action: "keep"},
+		{SourceLabels: []string{plan.LabelContainerOfPod}, Regex: of.Container, Action: "keep"},
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "([^:]+)", TargetLabel: "__address__", Replacement: "$1:" + port},
 		{SourceLabels: []string{"__meta_kubernetes_pod_ip"}, Regex: "(.*:.*)", TargetLabel: "__address__", Replacement: "[$1]:" + port},
 	}, labels(p, role.Name)...)}

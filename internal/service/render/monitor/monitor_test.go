@@ -92,13 +92,16 @@ func TestRenderFormer(t *testing.T) {
 	role := &plan.Role{Name: "w", Metrics: &plan.Metrics{Container: "vllm", Port: 8000}}
 	c := &plan.ClusterPlan{
 		Groups:        []plan.Group{{Replicas: []plan.Replica{{Role: role}}}},
-		FormerMetrics: map[string][]plan.Metrics{"w": {{Container: "engine", Port: 8000}, {Container: "vllm", Port: 8000, HTTPS: true}}},
+		FormerMetrics: map[string]plan.FormerMetrics{"w": {Newest: "abc", Metrics: []plan.Metrics{{Container: "engine", Port: 8000}, {Container: "vllm", Port: 8000, HTTPS: true}}}},
 	}
 	var got []string
 	for _, e := range rendered(t, &plan.Plan{PodMonitors: &inputv1alpha1.PodMonitors{Interval: "15s"}}, c)["podmonitor/role/w"].Spec.PodMetricsEndpoints {
 		got = append(got, e.Scheme+" "+e.Relabelings[0].Regex+" "+e.Relabelings[1].Replacement+" "+e.Interval)
+		last := e.Relabelings[len(e.Relabelings)-1]
+		got = append(got, last.Action+" "+last.SourceLabels[0]+" "+last.Regex)
 	}
-	if diff := cmp.Diff([]string{" vllm $1:8000 15s", " engine $1:8000 15s", "https vllm $1:8000 15s"}, got); diff != "" {
+	const label = "__meta_kubernetes_pod_label_fusioninfer_io_spec_hash abc"
+	if diff := cmp.Diff([]string{" vllm $1:8000 15s", "keep " + label, " engine $1:8000 15s", "drop " + label, "https vllm $1:8000 15s", "drop " + label}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
-	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
 // LabelContainerOfPod is the label of Prometheus with the name of a pod's container.
@@ -62,9 +61,12 @@ func (p *Plan) keepMetrics(running *Running) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		c.FormerMetrics = map[string]FormerMetrics{}
-		for _, role := range p.Roles {
-			former := func(r *Replica, s rollout.State) bool { return r.Role == role && mayRunFormer(r, s) }
-			if role.Metrics == nil || !c.anyExisting(running, former) {
+		for r := range c.Replicas() {
+			role := r.Role
+			if _, done := c.FormerMetrics[role.Name]; done || role.Metrics == nil {
+				continue
+			}
+			if s := running.Replica(r.Key); !s.Exists || !mayRunFormer(r, s) {
 				continue
 			}
 			before := slices.DeleteFunc(running.Metrics(c.MonitorKey(role)), func(m Metrics) bool { return m == *role.Metrics })

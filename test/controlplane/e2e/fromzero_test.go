@@ -176,8 +176,8 @@ func (s *sleeper) readTrigger() {
 		if trigger.Name != "requests" {
 			continue
 		}
-		for _, m := range regexp.MustCompile(`\(sum\(([a-z_:]+)\{`).FindAllStringSubmatch(trigger.Metadata["query"], -1) {
-			s.used = append(s.used, m[1])
+		for _, m := range regexp.MustCompile(`\(sum\((?:([a-z_:]+)\{|\{__name__=~"([a-z_:|]+)")`).FindAllStringSubmatch(trigger.Metadata["query"], -1) {
+			s.used = append(s.used, "(?:"+m[1]+m[2]+")")
 		}
 	}
 	if len(s.used) != 3 {

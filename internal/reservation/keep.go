@@ -29,8 +29,8 @@ func (b *book) keep(a *account) {
 			continue
 		}
 		pods := b.podsOf(a, &r)
-		if b.Kept[a.Namespace] && (has.pods.id != "" || pods.id == "") {
-			continue // One without pods, of a ledger that was made again, gets those that are requested, if any are counted here.
+		if b.stays(a, has, pods) {
+			continue
 		}
 		if has.leaving && has.pods.id != "" && has.pods.id != b.pinned(pods, has.pin).id {
 			continue
@@ -85,6 +85,12 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 		}
 	}
 	a.prune()
+}
+
+// stays tells whether a grant is kept as it is. One without pods, of a ledger that was made again, gets those that are requested, if any
+// are counted here.
+func (b *book) stays(a *account, has granted, requested pods) bool {
+	return b.Kept[a.Namespace] && (has.pods.id != "" || requested.id == "")
 }
 
 // leaves tells whether a replica left that may have workloads. Where grants are kept, it is not noted which were started.

@@ -22,9 +22,9 @@ const former = `{"uid":"u","namespace":"team","name":"s","created":"2026-03-01T1
 
 func TestDecodeRequest(t *testing.T) {
 	change := func(from, to string) string { return strings.Replace(wellFormed, from, to, 1) }
-	labels := ""
+	var labels []string
 	for i := range 28 {
-		labels += fmt.Sprintf(`"%02d":%q,`, i, strings.Repeat("v", 300))
+		labels = append(labels, fmt.Sprintf(`"%02d":%q`, i, strings.Repeat("v", 300)))
 	}
 	cases := map[string]struct {
 		reason string
@@ -60,7 +60,7 @@ func TestDecodeRequest(t *testing.T) {
 		"LongResource":       {reason: "Messages name resources.", text: change("nvidia.com/gpu", strings.Repeat("r", 318)), want: "have a resource whose name has 318 characters: at most 317 are allowed"},
 		"LongLabel":          {reason: "Messages name labels.", text: change(`{"w":{"requests"`, `{"w":{"nodeSelector":{"a":"`+strings.Repeat("v", 318)+`"},"requests"`), want: "pod requirements \"w\" select nodes by a label of 318 characters: at most 317 are allowed"},
 		"LongToleration":     {reason: "The ledger has them.", text: change(`{"w":{"requests"`, `{"w":{"tolerations":[{"key":"k","value":"`+strings.Repeat("v", 318)+`"}],"requests"`), want: "pod requirements \"w\" have a toleration with a text of 318 characters: at most 317 are allowed"},
-		"LongInAll":          {reason: "Each grant is hashed with them.", text: change(`{"w":{"requests"`, `{"w":{"nodeSelector":{`+strings.TrimSuffix(labels, ",")+`},"requests"`), want: "pod requirements \"w\" have 8648 bytes of resources, labels and tolerations: at most 8192 are allowed"},
+		"LongInAll":          {reason: "Each grant is hashed with them.", text: change(`{"w":{"requests"`, `{"w":{"nodeSelector":{`+strings.Join(labels, ",")+`},"requests"`), want: "pod requirements \"w\" have 8648 bytes of resources, labels and tolerations: at most 8192 are allowed"},
 		"Prefers":            {reason: "Such a toleration says nothing.", text: change(`{"w":{"requests"`, `{"w":{"tolerations":[{"key":"k","effect":"PreferNoSchedule"}],"requests"`)},
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" names the pod requirements "x", which podRequirements does not have`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},

@@ -26,9 +26,9 @@ func TestPodLimits(t *testing.T) {
 		inGang  = "spec.roles[0].template.spec.nodeName: Forbidden: must be left out in a gang: the scheduler never sees such a pod, so it starts without the others. Select nodes with nodeSelector, or set schedulingStrategy.gang.mode: None"
 		counted = ": Forbidden: must be left out in a cluster of the fleet, which cannot count the devices of a claim: request them as resources that its pools list, such as nvidia.com/gpu"
 	)
-	labels := ""
+	var labels []string
 	for i := range 120 {
-		labels += fmt.Sprintf(`"label-%03d":%q,`, i, strings.Repeat("v", 63))
+		labels = append(labels, fmt.Sprintf(`"label-%03d":%q`, i, strings.Repeat("v", 63)))
 	}
 	fleetOf := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, FailoverAfterSeconds: ptr.To[int32](300), Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}}
 	leaving := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
@@ -62,7 +62,7 @@ func TestPodLimits(t *testing.T) {
 		},
 		"LongTexts": {
 			reason: "A cluster does not read such long texts.", placement: fleetOf, gang: v1alpha1.GangNone,
-			template: `{"spec":{"nodeSelector":{` + strings.TrimSuffix(labels, ",") + `},"containers":[{"name":"vllm","image":"i"}]}}`,
+			template: `{"spec":{"nodeSelector":{` + strings.Join(labels, ",") + `},"containers":[{"name":"vllm","image":"i"}]}}`,
 			want:     []string{`spec.roles[0].template.spec: Invalid value: "9241 bytes of nodeSelector, tolerations and resources": must be at most 8192 in a cluster of the fleet, which counts its capacity by them`},
 		},
 		"OwnClaims": {reason: "Outside of the fleet, no capacity is counted.", template: claims, gang: v1alpha1.GangAllOrNothing},

@@ -69,10 +69,8 @@ func (v *view) withdrawn(request *reservation.CapacityRequest) []string {
 		unread := v.snapshot.Request != nil && exists && v.snapshot.Unanswered[name]
 		all[name] = all[name] || !v.snapshot.Resolved || unread
 	}
-	if last := v.snapshot.Request; last != nil {
-		for name := range last.Clusters {
-			all[name] = true
-		}
+	for name := range v.last.Clusters {
+		all[name] = true
 	}
 	for name := range request.Left {
 		all[name] = true

@@ -123,10 +123,7 @@ func newestRun(last *reservation.ReplicaRequest, told Told) int64 {
 
 // lastRequested returns what the last request has of a cluster.
 func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservation.ReplicaRequest {
-	if v.snapshot.Request == nil {
-		return nil
-	}
-	return reservation.ReplicasByName(v.snapshot.Request.Clusters[inferenceCluster].Groups)
+	return reservation.ReplicasByName(v.last.Clusters[inferenceCluster].Groups)
 }
 
 // A granted replica has the generation that its grant answers, and the hash of the pods that it is for. If

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
-	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // A member is a cluster that is named, selected, or has something of the service.
@@ -162,9 +161,7 @@ func (v *view) remembered(name string) member {
 		m.inferenceCluster = inferenceCluster
 		// Until the clusters of the fleet are known, a selector may still select it.
 		m.deselected = v.snapshot.Resolved || v.placement.ClusterSelector == nil
-		if v.snapshot.Request != nil {
-			m.target.Namespace = v.snapshot.Request.Clusters[inferenceCluster].Namespace
-		}
+		m.target.Namespace = cmp.Or(v.last.Clusters[inferenceCluster].Namespace, m.target.Namespace)
 	}
 	return m
 }
@@ -176,10 +173,7 @@ func (v *view) resolveProviderConfig(m *member) {
 	if m.inferenceCluster == "" {
 		return
 	}
-	requested := reservation.ClusterRequest{}
-	if v.snapshot.Request != nil {
-		requested = v.snapshot.Request.Clusters[m.inferenceCluster]
-	}
+	requested := v.last.Clusters[m.inferenceCluster]
 	at, c := v.snapshot.States[m.target.Cluster], v.clusters[m.inferenceCluster]
 	switch {
 	case at != nil && at.ProviderConfig.Name != "" && (requested.Name == m.target.Cluster || c == nil):

@@ -65,12 +65,9 @@ func noted(epoch int64) int64 {
 // its home there. A cache may still show an object from the last time that the group had its home
 // there, which was deleted since.
 func (v *view) updating(cluster string, at *ClusterState) map[key.ReplicaID]bool {
-	if v.snapshot.Request == nil {
-		return at.Updating
-	}
 	all := maps.Clone(at.Updating)
 	for _, g := range v.demand.Groups {
-		home := v.snapshot.Request.Homes[g.Name]
+		home := v.last.Homes[g.Name]
 		if home.Epoch == 0 || home.Cluster != cluster {
 			continue
 		}

@@ -71,16 +71,12 @@ func (v *view) candidate(m member) Candidate {
 // readRequested reads what the last request has of a cluster. One that is left while requests wait there has its groups in
 // the request without replicas, and was not asked for room. The home of a group that sleeps is asked first when it wakes.
 func (v *view) readRequested(c *Candidate, m member) {
-	last := v.snapshot.Request
-	if last == nil {
-		return
-	}
 	c.Requested = map[key.GroupID]bool{}
 	if at := v.snapshot.UnplacedSince; !at.IsZero() {
 		c.AskedFor = v.snapshot.Now.Sub(at)
 	}
-	for _, g := range last.Clusters[m.inferenceCluster].Groups {
-		if len(g.Replicas) > 0 || last.Homes[g.Name].Cluster == m.target.Cluster {
+	for _, g := range v.last.Clusters[m.inferenceCluster].Groups {
+		if len(g.Replicas) > 0 || v.last.Homes[g.Name].Cluster == m.target.Cluster {
 			c.Requested[g.Name] = true
 		}
 	}
@@ -150,16 +146,13 @@ func (v *view) queues(m member) (local, gang string) {
 
 // readReserved reads what a cluster has reserved for the service.
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
-	var requested reservation.ClusterRequest
-	if v.snapshot.Request != nil {
-		requested = v.snapshot.Request.Clusters[name]
-	}
+	requested := v.last.Clusters[name]
 	if p := pendingOf(ic, v.demand.ServiceID); p != nil {
 		c.PendingMessage, c.Answered = p.Message, p.Generation >= requested.Newest()
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	if grants := v.grantsOf(ic); grants != nil && v.snapshot.Request != nil {
+	if grants := v.grantsOf(ic); grants != nil {
 		c.Reserved = v.reserved(&requested, grants)
 	}
 }

@@ -132,6 +132,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Groups:          demand.Groups,
 		PodRequirements: demand.PodRequirements,
 		AnswerAlone:     demand.AnswerAlone,
+		Homes:           v.last.Homes,
 		Waits:           demand.Waits,
 		FailoverAfter:   v.placement.FailoverAfter(),
 		StartTimeout:    v.placement.StartTimeout(),
@@ -140,9 +141,6 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 		Size:            demand.Size,
 		Room:            demand.Room,
 		Now:             snapshot.Now,
-	}
-	if snapshot.Request != nil {
-		p.Homes = snapshot.Request.Homes
 	}
 	for _, m := range members {
 		p.Candidates = append(p.Candidates, v.candidate(m))

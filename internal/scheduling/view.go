@@ -26,6 +26,8 @@ type view struct {
 	// podsHashes are those of the replicas as the service wants them now. Nothing of the request
 	// that was read back is in them.
 	podsHashes map[key.ReplicaID]string
+	// last is the last request. It is empty if there is none.
+	last reservation.CapacityRequest
 	// requested has what the last request has of each cluster. If there is none, it is what recovered returns.
 	requested map[string]reservation.ClusterRequest
 }
@@ -52,7 +54,7 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 		v.placement = &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
 	}
 	if snapshot.Request != nil {
-		v.requested = snapshot.Request.Clusters
+		v.last, v.requested = *snapshot.Request, snapshot.Request.Clusters
 	} else {
 		v.requested = v.recovered()
 	}

@@ -112,15 +112,7 @@ func (c *Candidate) acceptsFor(other *Candidate) bool { return !c.Refused || oth
 
 // canStart tells whether a group can start there: its required replicas exist or are reserved.
 func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {
-	some := false
-	for i := range group.Replicas {
-		r := &group.Replicas[i]
-		if r.Required && !c.existsOrReserved(r) {
-			return false
-		}
-		some = some || c.existsOrReserved(r)
-	}
-	return some || len(group.Replicas) == 0
+	return c.anyExistsOrReserved(*group) && !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return r.Required && !c.existsOrReserved(&r) })
 }
 
 // missing returns the replicas of some groups that neither exist nor are reserved there.

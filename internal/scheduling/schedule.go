@@ -165,8 +165,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	v.claimRunning(r.Request, members, decisions, pins)
 	v.noteLeft(r.Request)
 	r.Withdrawn = v.withdrawn(r.Request)
-	addUnassigned(demand.Groups, decisions)
-	r.Unassigned = unassigned(demand.Groups, decisions)
+	r.Unassigned = addUnassigned(demand.Groups, decisions)
 	for i, m := range members {
 		localQueue, gangQueue := v.queues(m)
 		r.Assignments = append(r.Assignments, Assignment{
@@ -186,35 +185,11 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	return r
 }
 
-// addUnassigned adds the replicas that no cluster accepts to the pending ones of a cluster,
-// because they are wanted. It is the cluster with the rest of their group, or else one with the
-// service.
-func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) {
-	none := unassigned(groups, decisions)
-	if len(none) == 0 {
-		return
-	}
-	for _, g := range groups {
-		at := slices.IndexFunc(decisions, func(d Decision) bool {
-			return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return d.Run[r.Name] })
-		})
-		if at < 0 {
-			at = slices.IndexFunc(decisions, func(d Decision) bool { return d.State == v1alpha1.StatePlaced })
-		}
-		if at < 0 {
-			continue
-		}
-		for _, r := range g.Replicas {
-			if none[r.Name] {
-				decisions[at].Pending = append(decisions[at].Pending, r.Name)
-			}
-		}
-	}
-}
-
-// unassigned returns the replicas that neither run in a cluster nor are pending in one.
-func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key.ReplicaID]bool {
-	assigned := map[key.ReplicaID]bool{}
+// addUnassigned adds the replicas that neither run in a cluster nor are pending in one to the pending
+// ones of a cluster, because they are wanted. It is the cluster with the rest of their group, or else
+// one with the service. It returns those for which there is no such cluster.
+func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key.ReplicaID]bool {
+	assigned, none := map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
 	for _, d := range decisions {
 		for _, name := range d.Pending {
 			assigned[name] = true
@@ -223,10 +198,23 @@ func unassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[key
 			assigned[name] = true
 		}
 	}
-	none := map[key.ReplicaID]bool{}
-	for _, r := range reservation.Replicas(groups) {
-		if !assigned[r.Name] {
-			none[r.Name] = true
+	for _, g := range groups {
+		missing := slices.DeleteFunc(slices.Clone(g.Replicas), func(r reservation.ReplicaRequest) bool { return assigned[r.Name] })
+		if len(missing) == 0 {
+			continue
+		}
+		at := slices.IndexFunc(decisions, func(d Decision) bool {
+			return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return d.Run[r.Name] })
+		})
+		if at < 0 {
+			at = slices.IndexFunc(decisions, func(d Decision) bool { return d.State == v1alpha1.StatePlaced })
+		}
+		for _, r := range missing {
+			if at < 0 {
+				none[r.Name] = true
+			} else {
+				decisions[at].Pending = append(decisions[at].Pending, r.Name)
+			}
 		}
 	}
 	return none

@@ -27,11 +27,13 @@ func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	if p.mayRunElsewhere(u, home) {
 		return nil
 	}
-	others := slices.DeleteFunc(p.inPreference(), func(i int) bool { return i == home || !p.usable(i) })
+	order := p.inPreference()
 	if failed {
 		// What starts nowhere tries one cluster after the other. The first that fits could be where it failed before.
-		slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(p.after(home, a), p.after(home, b)) })
+		next := slices.Index(p.order, home) + 1
+		order = slices.Concat(p.order[next:], p.order[:next])
 	}
+	others := slices.DeleteFunc(order, func(i int) bool { return i == home || !p.usable(i) })
 	asked, inVain, fresh := p.alreadyAsked(u, others)
 	answered := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].Answered })
 	mayAnswer := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].mayAnswer() })
@@ -81,12 +83,6 @@ func (p *scheduler) alreadyAsked(u unit, candidates []int) (asked, inVain, other
 		return nil, asked, candidates
 	}
 	return asked, nil, others
-}
-
-// after is the place of a candidate among those that follow another one in the order of preference, in turn.
-func (p *scheduler) after(other, i int) int {
-	n := len(p.Candidates)
-	return (p.place[i] - p.place[other] + n) % n
 }
 
 // inPreference returns all candidates in the order in which a unit prefers them: that of the placement, if

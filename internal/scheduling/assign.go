@@ -113,7 +113,7 @@ const searchSteps = 20 * capacity.SearchSteps
 func newScheduler(problem Problem) *scheduler {
 	n := len(problem.Candidates)
 	p := &scheduler{
-		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), place: make([]int, n), steps: searchSteps,
+		Problem: problem, eligibility: make([]eligibility, n), order: make([]int, n), steps: searchSteps,
 		assigned: make([][]reservation.ReplicaGroup, n), asked: make([][]reservation.ReplicaGroup, n), homes: map[key.GroupID]reservation.Home{}, startTimedOut: map[int]bool{}, emptied: map[int]bool{},
 	}
 	p.Candidates = slices.Clone(p.Candidates)
@@ -134,9 +134,6 @@ func (p *scheduler) assign() Solution {
 	}
 	if p.Policy == v1alpha1.PlacementSpread || p.Selected {
 		slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(rank[a], rank[b]) })
-	}
-	for at, i := range p.order {
-		p.place[i] = at
 	}
 	if p.Policy == v1alpha1.PlacementFailover || p.Policy == v1alpha1.PlacementSpread {
 		p.placeUnits()
@@ -164,8 +161,8 @@ type scheduler struct {
 
 	// eligibility has, for each candidate, whether it can be used, and why not.
 	eligibility []eligibility
-	// order has the candidates, the preferred ones first, and place is where each stands in it.
-	order, place []int
+	// order has the candidates, the preferred ones first.
+	order []int
 	// someReachable tells that requests can reach an eligible candidate.
 	someReachable bool
 	// accepting tells that the gateways of an eligible candidate do not refuse the service.

@@ -126,28 +126,20 @@ func (v *view) lastRequested(inferenceCluster string) map[key.ReplicaID]reservat
 	return reservation.ReplicasByName(v.last.Clusters[inferenceCluster].Groups)
 }
 
-// A granted replica has the generation that its grant answers, and the hash of the pods that it is for. If
-// all its pods are in one pool, it has that too.
-type granted struct {
-	generation int64
-	pool       string
-	podsHash   string
-}
-
 // reserved returns those of the requested replicas that are granted as they are requested. A grant without a
 // hash may be for any pods: an older version wrote the answer, or a person wrote the status.
-func (v *view) reserved(requested *reservation.ClusterRequest, grants map[key.ReplicaID]granted) map[key.ReplicaID]bool {
+func (v *view) reserved(requested *reservation.ClusterRequest, grants map[key.ReplicaID]v1alpha1.Replicas) map[key.ReplicaID]bool {
 	generations := map[key.ReplicaID]int64{}
 	for r, g := range grants {
-		if g.podsHash == "" || g.podsHash == v.podsHashes[r] {
-			generations[r] = g.generation
+		if g.PodsHash == "" || g.PodsHash == v.podsHashes[r] {
+			generations[r] = g.Generation
 		}
 	}
 	return requested.Reserved(generations)
 }
 
-// granted returns what a cluster has granted to the service, and whether its answers are read.
-func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool) {
+// granted returns what a cluster has granted to the service, replica by replica, and whether its answers are read.
+func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]v1alpha1.Replicas, bool) {
 	ic := v.clusters[inferenceCluster]
 	if ic == nil || v.snapshot.Unanswered[inferenceCluster] {
 		return nil, false
@@ -156,15 +148,15 @@ func (v *view) granted(inferenceCluster string) (map[key.ReplicaID]granted, bool
 }
 
 // grantsOf returns what a cluster has granted to the service, or nil if it knows nothing of the service.
-func (v *view) grantsOf(ic *v1alpha1.InferenceCluster) map[key.ReplicaID]granted {
+func (v *view) grantsOf(ic *v1alpha1.InferenceCluster) map[key.ReplicaID]v1alpha1.Replicas {
 	reserved := reservationOf(ic, v.demand.ServiceID)
 	if reserved == nil {
 		return nil
 	}
-	all, list := map[key.ReplicaID]granted{}, reserved.Replicas
+	all, list := map[key.ReplicaID]v1alpha1.Replicas{}, reserved.Replicas
 	for i := range list {
 		for _, r := range ReplicasFromStatus(list[i : i+1]) {
-			all[r] = granted{list[i].Generation, list[i].Pool, list[i].PodsHash}
+			all[r] = list[i]
 		}
 	}
 	return all

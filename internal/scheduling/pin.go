@@ -28,7 +28,7 @@ func (v *view) pins(m member, d *Decision) Pins {
 		case at != nil && at.Present[r.Name]:
 			pin = at.Pins[r.Name]
 		default:
-			pin = v.poolOf(m.inferenceCluster, grants[r.Name].pool)
+			pin = v.poolOf(m.inferenceCluster, grants[r.Name].Pool)
 		}
 		if pin != nil && v.admits(pin, &r) {
 			pins[r.Name] = pin

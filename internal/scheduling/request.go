@@ -109,7 +109,7 @@ func (v *view) freed(cluster string) func(key.ReplicaID) bool {
 	if !v.snapshot.Resolved || exists && v.snapshot.Unanswered[cluster] {
 		return func(key.ReplicaID) bool { return false }
 	}
-	var grants map[key.ReplicaID]granted
+	var grants map[key.ReplicaID]v1alpha1.Replicas
 	if exists {
 		grants = v.grantsOf(c)
 	}

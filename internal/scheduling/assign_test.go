@@ -145,9 +145,9 @@ func TestAssign(t *testing.T) {
 		"Gang": {
 			reason: "A gang goes to a cluster that takes gangs. What exists in another stays until it is refused.",
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
-			candidates: []Candidate{east(func(c *Candidate) { c.Uncounted, c.RefusesGang = true, true }), named("west", east())},
+			candidates: []Candidate{east(func(c *Candidate) { c.Uncounted, c.OutOfScope, c.OutOfScopeMessage = true, ReasonGang, "no gangs" }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonGang, Message: "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None"},
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonGang, Message: "no gangs"},
 				"west": asked,
 			},
 		},

@@ -40,8 +40,6 @@ type Candidate struct {
 	Free capacity.Free
 	// Uncounted tells that no capacity is counted there, so everything fits: Kueue admits it.
 	Uncounted bool
-	// RefusesGang tells that the service starts as a gang, which Kueue does not admit as one.
-	RefusesGang bool
 	// OutOfScope is the reason why the service does not start there, and OutOfScopeMessage says so. Both
 	// are empty if it may.
 	OutOfScope, OutOfScopeMessage string

@@ -57,8 +57,6 @@ func (p *scheduler) eligibilityOf(c *Candidate) eligibility {
 			return eligibility{ReasonUnreachable, fmt.Sprintf("out of reach since %s, longer than %s", since, p.FailoverAfter), true}
 		}
 		return eligibility{ReasonUnreachable, "out of reach since " + since, false}
-	case c.RefusesGang:
-		return eligibility{ReasonGang, "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None", false}
 	case c.OutOfScope != "":
 		return eligibility{c.OutOfScope, c.OutOfScopeMessage, false}
 	case p.Policy == v1alpha1.PlacementSpread && c.Weight == 0:

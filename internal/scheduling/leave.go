@@ -140,17 +140,9 @@ func (p *scheduler) unroutableTarget(i int) string {
 // mayServeCopy tells whether a cluster that takes nothing new may still serve its copy of the service, so that its traffic stays: it
 // cannot be read, or what was edited would have the copy elsewhere. It does not if it stopped receiving traffic before.
 func (p *scheduler) mayServeCopy(i int) bool {
-	c := &p.Candidates[i]
-	if p.Policy != v1alpha1.PlacementReplicate || c.Deselected || c.StopPolicy == v1alpha1.StopDrain {
-		return false
-	}
-	switch p.eligibility[i].reason {
-	case "":
-		return false
-	case ReasonUnknown, ReasonGang, c.OutOfScope:
-		return true
-	}
-	return false
+	c, reason := &p.Candidates[i], p.eligibility[i].reason
+	return p.Policy == v1alpha1.PlacementReplicate && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain &&
+		(reason == ReasonUnknown || reason != "" && reason == c.OutOfScope)
 }
 
 // servedElsewhere tells whether all that exists in a cluster is ready to serve in others that

@@ -58,8 +58,7 @@ func (v *view) candidate(m member) Candidate {
 		c.Unknown = "it has not reported its capacity yet"
 	}
 	c.NotAllowed = v.notAllowed[m.inferenceCluster]
-	c.RefusesGang = v.demand.HasGang && ic.Spec.LocalQueue() != ""
-	c.OutOfScope, c.OutOfScopeMessage = v.demand.Scope.without(ic)
+	c.OutOfScope, c.OutOfScopeMessage = v.demand.without(ic)
 	readCluster(&c, ic)
 	if c.Unreachable != nil {
 		c.InOutage, c.OutageEnds = outageAt(v.snapshot.Clusters, *c.Unreachable, v.snapshot.Now)

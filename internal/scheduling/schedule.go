@@ -56,8 +56,12 @@ type Scope struct {
 	Reason, Message string
 }
 
-// without says why a service does not start in a cluster. Both are empty if it may.
-func (s *Scope) without(c *v1alpha1.InferenceCluster) (reason, message string) {
+// without says why the service does not start in a cluster. Both are empty if it may.
+func (d *Demand) without(c *v1alpha1.InferenceCluster) (reason, message string) {
+	if d.HasGang && c.Spec.LocalQueue() != "" {
+		return ReasonGang, "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None"
+	}
+	s := d.Scope
 	if s == nil || slices.Contains(s.Names, c.Name) || selects(s.Selector, c.Labels) {
 		return "", ""
 	}

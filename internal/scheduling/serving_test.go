@@ -68,7 +68,7 @@ func TestServes(t *testing.T) {
 		}}, want: map[string]bool{"west": true}},
 		"Unreachable": {reason: "East is out of reach, and west answers.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.Unreachable = &since }}, want: map[string]bool{"west": true}},
 		"OutOfScope":  {reason: "The model is to be elsewhere, and the copy stays.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.OutOfScope = "NoModelCache" }}, want: map[string]bool{"east": true, "west": true}},
-		"RefusesGang": {reason: "It is a gang since an edit, and the copy stays.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.RefusesGang = true }}, want: map[string]bool{"east": true, "west": true}},
+		"Gang":        {reason: "It is a gang since an edit, and the copy stays.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.OutOfScope = ReasonGang }}, want: map[string]bool{"east": true, "west": true}},
 		"Deselected":  {reason: "East is left.", policy: replicate, changes: []func(east, west *Candidate){func(east, _ *Candidate) { east.OutOfScope, east.Deselected = "NoModelCache", true }}, want: map[string]bool{"west": true}},
 		"OnlyCopy":    {reason: "East is out of reach, and its copy is the only one.", policy: replicate, changes: []func(east, west *Candidate){func(east, west *Candidate) { east.Unreachable = &since; has(west, nil) }}, want: map[string]bool{"east": true}},
 		"Abandoned":   {reason: "East is forgotten, although its copy is the only one.", policy: replicate, changes: []func(east, west *Candidate){abandoned, func(_, west *Candidate) { has(west, nil) }}, want: map[string]bool{}},

@@ -103,7 +103,7 @@ func TestKueue(t *testing.T) {
 			reason:   "Kueue would admit a part of a gang.",
 			nodes:    2,
 			snapshot: schedulingtest.Snapshot(schedulingtest.Cluster("east", kueueIn(""))),
-			want:     want{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonGang, Message: "Kueue admits each replica by itself there"},
+			want:     want{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonGang, Message: "Kueue admits each replica by itself there, and this service starts as a gang: set spec.schedulingStrategy.gang.mode to None"},
 		},
 		"NoGang": {
 			reason:   "Kueue admits all pods of a replica at once.",

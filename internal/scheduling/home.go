@@ -164,8 +164,15 @@ func (p *scheduler) nextHome(u unit, home int) int {
 // mayRunElsewhere tells whether a cluster that cannot be read for now has some of a unit. It may
 // serve, or will soon, so nothing of the unit is started anew.
 func (p *scheduler) mayRunElsewhere(u unit, home int) bool {
-	for i := range p.Candidates {
-		if i != home && !p.eligibility[i].eligible() && !p.eligibility[i].mustLeave && slices.ContainsFunc(u, p.Candidates[i].present) {
+	return p.another(home, func(i int, c *Candidate) bool {
+		return !p.eligibility[i].eligible() && !p.eligibility[i].mustLeave && slices.ContainsFunc(u, c.present)
+	})
+}
+
+// another tells whether something is true of another candidate.
+func (p *scheduler) another(than int, is func(i int, c *Candidate) bool) bool {
+	for i := range p.Candidates { // Each is large, and is not copied.
+		if i != than && is(i, &p.Candidates[i]) {
 			return true
 		}
 	}

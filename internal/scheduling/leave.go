@@ -55,12 +55,7 @@ func (p *scheduler) keepsQueue(i int, d *Decision) bool {
 
 // takenOver tells whether requests can wait, or be answered, where a service is to run instead.
 func (p *scheduler) takenOver(i int) bool {
-	for j := range p.Candidates {
-		if j != i && len(p.assigned[j]) > 0 && p.Candidates[j].takesOver(&p.Candidates[i]) {
-			return true
-		}
-	}
-	return false
+	return p.another(i, func(j int, c *Candidate) bool { return len(p.assigned[j]) > 0 && c.takesOver(&p.Candidates[i]) })
 }
 
 // queueLeaves says when a cluster is left in which requests wait.
@@ -118,12 +113,9 @@ func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 // readyElsewhere tells whether what a cluster has of a group is ready in another one that the
 // group is assigned to, and for which the predicate is true.
 func (p *scheduler) readyElsewhere(i int, group *reservation.ReplicaGroup, is func(*Candidate) bool) bool {
-	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && c.StopPolicy != v1alpha1.StopAbandon && p.runs[j][group.Name] && c.covers(&p.Candidates[i], group) && is(c) {
-			return true
-		}
-	}
-	return false
+	return p.another(i, func(j int, c *Candidate) bool {
+		return c.StopPolicy != v1alpha1.StopAbandon && p.runs[j][group.Name] && c.covers(&p.Candidates[i], group) && is(c)
+	})
 }
 
 // unroutableTarget returns a cluster to which the service moves, and to which no requests can

@@ -180,7 +180,8 @@ type scheduler struct {
 	emptied map[int]bool
 	// startTimedOut has the candidates where a group could not answer in time.
 	startTimedOut map[int]bool
-	// looked tells that it mattered so far what is free, and places that it did so for the home of a unit.
+	// looked tells that a decision depended on free capacity. places tells that one about a home did: only
+	// then may a message name what is free (explain).
 	looked, places bool
 	// homes are the new homes.
 	homes map[key.GroupID]reservation.Home
@@ -255,7 +256,7 @@ func (p *scheduler) decide(i int) Decision {
 	// are only pending there do not count.
 	stays := !p.eligibility[i].mustLeave && slices.ContainsFunc(p.assigned[i], c.present)
 	d.TakenOver = p.takenOver(i) && p.allReplaced(i)
-	d.Serves = len(d.Run) > 0 && c.StopPolicy != v1alpha1.StopAbandon && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
+	d.Serves = len(d.Run) > 0 && !d.Abandoned && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d
 }
 

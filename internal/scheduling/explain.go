@@ -16,7 +16,7 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		if j := p.unroutableTarget(i); j != "" {
 			return v1alpha1.StateLeaving, e.reason, e.message + cannotLeave(j)
 		}
-		if p.Candidates[i].Used {
+		if c.Used {
 			return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once nothing there uses it"
 		}
 		return v1alpha1.StateLeaving, e.reason, e.message + ", and is left once it runs elsewhere"

@@ -251,6 +251,18 @@ func readRequest(o incoming.Object, cluster string) (*reservation.CapacityReques
 	return request.Only(cluster), nil
 }
 
+// dropPods drops the pods that requests, which this call has decoded, request of a cluster. All of them fit
+// then. The ledger of a cluster whose admission is Kueue's says who is there, and counts nothing.
+func dropPods(cluster string, requests []reservation.CapacityRequest) {
+	for i := range requests {
+		for _, g := range requests[i].Clusters[cluster].Groups {
+			for r := range g.Replicas {
+				g.Replicas[r].Pods = nil
+			}
+		}
+	}
+}
+
 // nameOf returns {namespace}/{name} of an object.
 func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
 

@@ -18,19 +18,6 @@ func (b *book) grantAll(wants []want) bool {
 	return why == ""
 }
 
-// grantAnew grants wants at once, if they fit after all grants are put onto nodes anew. Grants
-// that were made one by one may only fit so.
-func (b *book) grantAnew(wants []want) bool {
-	if len(wants) == 0 {
-		return true
-	}
-	if b.exceeds(wants, b.serving.borrow) != nil {
-		return false
-	}
-	_, why := b.try(wants, true, nil)
-	return why == ""
-}
-
 // grant grants wants of one service, or returns why it does not.
 func (b *book) grant(wants []want) refusal {
 	if e := b.exceeds(wants, b.serving.borrow); e != nil {

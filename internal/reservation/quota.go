@@ -47,19 +47,13 @@ func (b *book) countUsages() {
 	}
 	for _, a := range b.accounts {
 		if u := b.usages[a.Namespace]; u != nil {
-			a.amount = b.grantedTo(a)
+			a.amount = capacity.Resources{}
+			for _, name := range a.names {
+				a.amount.Add(b.amount(a.granted[name].pods), 1)
+			}
 			u.granted.Add(a.amount, 1)
 		}
 	}
-}
-
-// grantedTo returns what is granted to a service.
-func (b *book) grantedTo(a *account) capacity.Resources {
-	all := capacity.Resources{}
-	for _, name := range a.names {
-		all.Add(b.amount(a.granted[name].pods), 1)
-	}
-	return all
 }
 
 // amount returns what pods request, and their number.

@@ -267,8 +267,11 @@ func (b *book) serveRunning() {
 			first = a
 		}
 	}
-	if b.grantAnew(all) {
-		return
+	// Grants that were made one by one may only fit once all are put onto nodes anew.
+	if len(all) > 0 && b.exceeds(all, b.serving.borrow) == nil {
+		if _, why := b.try(all, true, nil); why == "" {
+			return
+		}
 	}
 	halve(0, len(all), func(from, to int) bool { return b.grantAll(all[from:to]) }, func(i int) { _ = b.grant(all[i : i+1]) })
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// keep drops the grants that were withdrawn, or are missing. Pods that have shrunk are granted as
-// they are now, which always fits. While pods from before may run, the grant covers these too. That of a
-// replica that left, and comes back smaller, stays as it is until nothing of it runs any more.
+// keep drops the grants of a service that were withdrawn, that are missing for too long, or with which
+// nothing can start. Pods that have shrunk are granted as they are now, which always fits. While pods
+// from before may run, the grant covers these too. The grant of a replica that left, and comes back
+// smaller, stays as it is until nothing of the replica runs any more.
 func (b *book) keep(a *account) {
 	if a.request == nil {
 		b.keepMissing(a)
@@ -46,6 +47,10 @@ func (b *book) keep(a *account) {
 		}
 	}
 	b.giveBack(a)
+	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
+		_, has := a.granted[name]
+		return !has
+	})
 }
 
 // dropWithdrawn drops the grants of replicas that are no longer requested. One that was started keeps
@@ -84,7 +89,6 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 			a.missingSince = since
 		}
 	}
-	a.prune()
 }
 
 // stays tells whether a grant is kept as it is. One without pods, of a ledger that was made again, gets those that are requested, if any
@@ -99,14 +103,6 @@ func (b *book) leaves(a *account, has granted, requested, runs bool) bool {
 		return true
 	}
 	return has.started && !(requested && runs)
-}
-
-// prune drops the names of replicas without a grant.
-func (a *account) prune() {
-	a.names = slices.DeleteFunc(a.names, func(name key.ReplicaID) bool {
-		_, has := a.granted[name]
-		return !has
-	})
 }
 
 // giveBack drops the grants with which nothing can start, and nothing runs: what they were for has
@@ -136,7 +132,6 @@ func (b *book) giveBack(a *account) {
 			}
 		}
 	}
-	a.prune()
 }
 
 // mayHaveLeft tells whether a request says that a granted replica left, and it is not known that it has no workloads.

@@ -4,7 +4,7 @@ import "maps"
 
 // waitedLong tells whether a service has waited for long enough that something is held for it.
 func (b *book) waitedLong(a *account) bool {
-	return !a.waitingSince.IsZero() && b.now.Sub(a.waitingSince) >= HoldAfter
+	return !a.waitingSince.IsZero() && b.Now.Sub(a.waitingSince) >= HoldAfter
 }
 
 // mayHold tells whether room may be held for a service.

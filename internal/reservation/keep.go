@@ -71,7 +71,7 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 		}
 	}
 	inUse, known := b.InUse[a.ServiceID]
-	known = known && !since.IsZero() && b.now.Sub(since) >= LeavingGrace
+	known = known && !since.IsZero() && b.Now.Sub(since) >= LeavingGrace
 	for name, has := range a.granted {
 		switch {
 		case !has.leaving:
@@ -84,7 +84,7 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 		case known && !inUse[name] && !inUse[""]:
 			delete(a.granted, name)
 		case since.IsZero() || known && b.TakesTurns:
-			a.missingSince = b.now
+			a.missingSince = b.Now
 		case a.missingSince.IsZero():
 			a.missingSince = since
 		}
@@ -110,7 +110,7 @@ func (b *book) leaves(a *account, has granted, requested, runs bool) bool {
 // that is of no use. A group of which a required replica lacks its grant cannot start with any of
 // them. It is then served like a new one, so it keeps them where nothing new is granted.
 func (b *book) giveBack(a *account) {
-	if b.NotSchedulable != "" || b.Heavy[a.Namespace] || a.waitingSince.IsZero() || b.now.Sub(a.waitingSince) < Grace {
+	if b.NotSchedulable != "" || b.Heavy[a.Namespace] || a.waitingSince.IsZero() || b.Now.Sub(a.waitingSince) < Grace {
 		return
 	}
 	groups := a.cluster.Groups
@@ -126,7 +126,7 @@ func (b *book) giveBack(a *account) {
 			case b.mayHaveLeft(a, r.Name):
 				has := a.granted[r.Name]
 				has.started, has.leaving = true, true
-				a.granted[r.Name], a.missingSince = has, b.now
+				a.granted[r.Name], a.missingSince = has, b.Now
 			default:
 				delete(a.granted, r.Name)
 			}
@@ -153,14 +153,14 @@ func (a *account) has(r *ReplicaRequest) bool {
 // somebody may have deleted an Object that the service makes again.
 func (b *book) keepMissing(a *account) {
 	if a.missingSince.IsZero() {
-		a.missingSince = b.now
+		a.missingSince = b.Now
 	}
-	if b.now.Sub(a.missingSince) < Grace {
+	if b.Now.Sub(a.missingSince) < Grace {
 		return
 	}
 	switch inUse, known := b.InUse[a.ServiceID]; {
 	case len(inUse) > 0:
-		a.missingSince = b.now
+		a.missingSince = b.Now
 	case known:
 		a.granted, a.names = nil, nil
 	}
@@ -186,8 +186,8 @@ func (b *book) graceEnds(a *account) time.Time {
 	if a.request != nil {
 		grace = LeavingGrace
 	}
-	if ends := a.missingSince.Add(grace); ends.After(b.now) || len(b.InUse[a.ServiceID]) == 0 {
+	if ends := a.missingSince.Add(grace); ends.After(b.Now) || len(b.InUse[a.ServiceID]) == 0 {
 		return ends
 	}
-	return b.now.Add(grace)
+	return b.Now.Add(grace)
 }

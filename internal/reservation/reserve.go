@@ -90,6 +90,7 @@ type Pending struct {
 
 // Reserve decides what a cluster grants. The package doc has the rules.
 func Reserve(in Input) Result {
+	in.Now = in.Now.UTC().Truncate(time.Second)
 	b := open(&in)
 	b.count()
 	if !in.Full {
@@ -103,7 +104,6 @@ func Reserve(in Input) Result {
 type book struct {
 	*Input
 
-	now time.Time
 	// accounts in the order of the ledger, and then of the services that are new.
 	accounts []*account
 	// shapes of all pods, each once, and the key of each.
@@ -189,7 +189,7 @@ type granted struct {
 // open opens an account for each service of the ledger and of the requests. It drops what was
 // withdrawn, or is missing for too long.
 func open(in *Input) *book {
-	b := &book{Input: in, now: in.Now.UTC().Truncate(time.Second), shapes: map[string]*capacity.PodRequirements{}, keys: map[*capacity.PodRequirements]string{}, counted: tally{},
+	b := &book{Input: in, shapes: map[string]*capacity.PodRequirements{}, keys: map[*capacity.PodRequirements]string{}, counted: tally{},
 		pins: map[string]*capacity.Pin{}, withPins: map[pinnedShape]*capacity.PodRequirements{}, ofOne: map[capacity.PodSet]pods{}}
 	b.free = in.Free.Clone()
 	b.free.Budget = new(capacity.SearchSteps)
@@ -236,8 +236,8 @@ func open(in *Input) *book {
 // past returns a time, or now if that is earlier. No clock that was once wrong makes a service
 // keep its grants for ever.
 func (b *book) past(t time.Time) time.Time {
-	if t.After(b.now) {
-		return b.now
+	if t.After(b.Now) {
+		return b.Now
 	}
 	return t
 }
@@ -323,7 +323,7 @@ func (b *book) close() Result {
 			a.noteStarted() // Notes that differ would take more of the ledger.
 		}
 		result.Services = append(result.Services, a.service())
-		if ends := b.graceEnds(a); ends.After(b.now) {
+		if ends := b.graceEnds(a); ends.After(b.Now) {
 			result.GraceEnds = sorting.Earlier(result.GraceEnds, ends)
 		}
 	}
@@ -335,7 +335,7 @@ func (b *book) close() Result {
 		if remembered[a] {
 			since := a.waitingSince
 			if since.IsZero() || len(a.next) > 0 && b.gotAsMuch(a, a.next) {
-				since = b.now
+				since = b.Now
 			}
 			result.Waiting = append(result.Waiting, Waiting{a.ServiceID, since})
 		}

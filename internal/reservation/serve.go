@@ -27,9 +27,9 @@ type unit struct {
 	wants   []want
 	at      int
 	started bool
-	// leaving are wants of replicas whose grant covers workloads that may still run. These are not in
-	// the request, so what comes cannot take their place.
-	leaving []want
+	// returning are wants of replicas that left and came back, and whose former workloads may still run.
+	// These are not in the request, so what comes cannot take their place.
+	returning []want
 }
 
 // A serving is what is known while requests are served in order.
@@ -50,7 +50,8 @@ type serving struct {
 	moves int
 	// holder is the service that room is held for, if any.
 	holder *account
-	// borrow tells that what is within the nominal quotas was served. Then those are that borrow.
+	// borrow tells that what is within the nominal quotas was served. The borrowers, which are beyond these,
+	// are served then.
 	borrow    bool
 	borrowers []unit
 }
@@ -146,8 +147,8 @@ func (b *book) serve() {
 	b.serving.wants = make([]want, 0, n)
 	for _, a := range b.inOrder() {
 		for _, u := range b.units(a) {
-			if len(u.leaving) > 0 {
-				b.wait(a, u.leaving, refusal{why: messageLeaving})
+			if len(u.returning) > 0 {
+				b.wait(a, u.returning, refusal{why: messageLeaving})
 			}
 			switch {
 			case len(u.wants) == 0:
@@ -238,7 +239,7 @@ func (b *book) units(a *account) []unit {
 			switch {
 			case a.has(r):
 			case g.leaving:
-				u.leaving = append(u.leaving, b.want(a, r))
+				u.returning = append(u.returning, b.want(a, r))
 			default:
 				b.serving.wants = append(b.serving.wants, b.want(a, r))
 				u.started = u.started || has
@@ -246,7 +247,7 @@ func (b *book) units(a *account) []unit {
 		}
 		u.wants = slices.Clip(b.serving.wants[u.at:])
 		u.started = u.started || len(u.wants) < len(group.Replicas) || !slices.ContainsFunc(group.Replicas, func(r ReplicaRequest) bool { return r.Required })
-		if len(u.wants)+len(u.leaving) > 0 {
+		if len(u.wants)+len(u.returning) > 0 {
 			units = append(units, u)
 		}
 	}

@@ -97,12 +97,8 @@ func (r *rendering) ledger(state *observedState, p *ledgerPlan) {
 
 // A usage is a ClusterUsage, without the status that its own type always writes.
 type usage struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
+	manifest
+
 	Spec v1beta1.ClusterUsageSpec `json:"spec"`
 }
 
@@ -115,8 +111,8 @@ func (r *rendering) usage(p *ledgerPlan) {
 		return
 	}
 	reason := "capacity of this cluster is reserved for services: set its stopPolicy to Drain, or to Abandon, so that they leave, and delete it when status.serviceCount is 0"
-	u := usage{APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.ClusterUsageKind}
-	u.Metadata.Name, u.Metadata.Labels = ledgerName(r.Name), r.labels()
+	u := usage{manifest: *named(v1beta1.SchemeGroupVersion.String(), v1beta1.ClusterUsageKind, "", ledgerName(r.Name))}
+	u.Metadata.Labels = r.labels()
 	u.Spec = v1beta1.ClusterUsageSpec{
 		Of: v1beta1.Resource{
 			APIVersion:  v1alpha1.APIVersion,

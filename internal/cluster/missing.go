@@ -139,10 +139,10 @@ func (r *observedState) readMissing(req incoming.Request, c *parsed, now time.Ti
 			r.inUse[s] = replicasOf(found)
 		}
 		if !back[s] && slices.ContainsFunc(found, func(o incoming.Object) bool { return o.DeletionTimestamp() == "" }) {
-			r.kept = append(r.kept, s.Namespace+"/"+s.Name)
+			r.withoutRequest = append(r.withoutRequest, s.Namespace+"/"+s.Name)
 		}
 	}
-	slices.Sort(r.kept)
+	slices.Sort(r.withoutRequest)
 }
 
 // replicasOf returns the replicas of workloads. Crossplane notes on an Object which composed resource
@@ -196,10 +196,10 @@ func (c *parsed) isWorkloadOf(s reservation.ServiceID, o incoming.Object) bool {
 
 // withKept adds to a message which services keep their grants although their requests are missing.
 func (r *observedState) withKept(message string) string {
-	if len(r.kept) == 0 {
+	if len(r.withoutRequest) == 0 {
 		return message
 	}
-	kept := "the capacity requests of these services are missing or cannot be read, and they keep their reservations because they have Objects of LeaderWorkerSets for this cluster: " + text.List(r.kept)
+	kept := "the capacity requests of these services are missing or cannot be read, and they keep their reservations because they have Objects of LeaderWorkerSets for this cluster: " + text.List(r.withoutRequest)
 	if message == "" {
 		return kept
 	}

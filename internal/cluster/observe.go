@@ -43,9 +43,9 @@ type observedState struct {
 	takesTurns bool
 	// inUse has the replicas of which these services have workloads.
 	inUse map[reservation.ServiceID]map[key.ReplicaID]bool
-	// kept are those of these services whose requests are missing, with workloads that are not being
-	// deleted.
-	kept []string
+	// withoutRequest are those of these services whose requests are missing, with workloads that are not
+	// being deleted.
+	withoutRequest []string
 	// free is the capacity of the pools whose nodes are known.
 	free capacity.Free
 	// unknown says for each other pool why its nodes are not known.

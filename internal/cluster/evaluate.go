@@ -70,7 +70,7 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 		Status:     status(c, state, p, room),
 		Conditions: conditions(c, state, p),
 		Stable:     stable(c, state, p),
-		Due:        p.due(),
+		Due:        sorting.Earlier(p.next, p.GraceEnds),
 	}
 	for _, o := range objects {
 		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
@@ -78,9 +78,6 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 	}
 	return a
 }
-
-// due is when the next call is needed, if any.
-func (p *ledgerPlan) due() time.Time { return sorting.Earlier(p.next, p.GraceEnds) }
 
 // ready tells whether an object exists and, if provider-kubernetes handles it, is synced.
 func (r *observedState) ready(o kube.Object) bool {
@@ -99,9 +96,9 @@ func (r *observedState) ready(o kube.Object) bool {
 }
 
 // stable tells whether the requests, nodes and address are known, and nothing is pending. The ledger
-// may change with this call: due says when the next call follows.
+// may change with this call: Answer.Due says when the next call follows.
 func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
-	if p.unchanged || !state.ledger.exists || len(p.Pending) > 0 {
+	if !state.resolved || !state.ledger.exists || len(p.Pending) > 0 {
 		return false
 	}
 	return c.Spec.StopPolicy == v1alpha1.StopAbandon || state.reach.Readable() && len(state.unknown) == 0 && state.noAddress == ""
@@ -110,7 +107,7 @@ func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 // status returns the status of a cluster. It stays as it was while the requests are
 // not known.
 func status(c *parsed, state *observedState, p *ledgerPlan, room int) v1alpha1.InferenceClusterStatus {
-	if p.unchanged {
+	if !state.resolved {
 		st := c.Status
 		st.ObservedGeneration, st.ClusterUID = c.Generation, state.identity.known
 		st.UnreachableSince, st.LastOutage = p.unreachableSince, p.lastOutage
@@ -299,7 +296,7 @@ func requestsResolved(state *observedState) composite.Condition {
 
 func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition {
 	switch {
-	case p.unchanged:
+	case !state.resolved:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "the capacity requests are not known"}
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
@@ -344,8 +341,6 @@ func schedulable(p *ledgerPlan) composite.Condition {
 	switch {
 	case p.notSchedulable != "":
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: p.notSchedulable, Message: p.message}
-	case p.unchanged:
-		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonRequests, Message: "the capacity requests are not known"}
 	case p.Overcommitted:
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
 	case len(p.refused) > 0:

@@ -23,9 +23,6 @@ type ledgerPlan struct {
 	ledger []byte
 	sizes  sizes
 	former bool
-	// unchanged tells whether everything stays as it was, because the capacity requests are
-	// not known. Then only the ledger is set.
-	unchanged bool
 	// notSchedulable and message are why nothing new is reserved, as the reason and the
 	// message of a condition. Both are empty where capacity is reserved.
 	notSchedulable, message string
@@ -72,12 +69,12 @@ const (
 	reasonOvercommitted = "Overcommitted"
 )
 
-// planLedger decides what is granted.
+// planLedger decides what is granted. While the capacity requests are not known, everything stays as it was.
 func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, error) {
 	p := &ledgerPlan{unreachableSince: unreachableSince(c, state, now), lastOutage: lastOutage(c, state, now)}
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
-		p.unchanged, p.Ledger = true, state.ledger.Ledger
+		p.Ledger = state.ledger.Ledger
 		return p, p.write(state.ledger.compressed)
 	}
 	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
@@ -112,6 +109,9 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 	}
 	if message = state.unsettled(); message != "" {
 		return reasonNotRecorded, message
+	}
+	if !state.resolved {
+		return reasonRequests, "the capacity requests are not known"
 	}
 	return "", ""
 }

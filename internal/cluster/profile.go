@@ -176,8 +176,8 @@ func atMost(all []v1alpha1.PendingRequest, most, bytes int, sizeOf func(p *v1alp
 	return some
 }
 
-// kept adds the profile, the estimates and the answers as they are, while the capacity requests are not known.
-func (r *rendering) kept(state *observedState) {
+// unchanged adds the profile, the estimates and the answers as they are, while the capacity requests are not known.
+func (r *rendering) unchanged(state *observedState) {
 	keys := []key.Key{key.Profile, key.Estimates}
 	for i := range profile.Parts {
 		keys = append(keys, key.Answers(i))

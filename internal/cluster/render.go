@@ -75,8 +75,8 @@ func (r *rendering) add(o kube.Object, err error) {
 // configMaps adds the ledger, and what services read.
 func (r *rendering) configMaps(state *observedState, p *ledgerPlan) {
 	r.ledger(state, p)
-	if p.unchanged {
-		r.kept(state)
+	if !state.resolved {
+		r.unchanged(state)
 		return
 	}
 	r.profile(state, p)
@@ -143,7 +143,7 @@ func (r *rendering) pools() {
 // namespaces returns the namespaces that services need. While the capacity requests are not
 // known it returns those that exist.
 func (r *rendering) namespaces(state *observedState, p *ledgerPlan) []string {
-	if !p.unchanged {
+	if state.resolved {
 		return p.namespaces
 	}
 	var all []string

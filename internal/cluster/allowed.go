@@ -4,16 +4,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 )
 
-// A tenant is the part of a Namespace that is read.
-type tenant struct {
-	Metadata struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-}
-
-var tenantView = incoming.NewView[tenant]()
-
 // markNotAllowed marks the capacity requests from namespaces that the cluster does not
 // allow. Nothing new is reserved for them. They keep their reservations until their
 // services leave, which those do by themselves.
@@ -30,8 +20,7 @@ func (r *observedState) markNotAllowed(req incoming.Request, c *parsed) {
 		found, resolved := req.Required(tenants)
 		r.resolved = r.resolved && resolved
 		for _, i := range found {
-			n := tenantView.In(i) // Labels that cannot be read select nothing.
-			labels[n.Metadata.Name] = n.Metadata.Labels
+			labels[i.Name()] = i.Labels() // Labels that cannot be read select nothing.
 		}
 	}
 	if !r.resolved {

@@ -45,6 +45,18 @@ func (o Object) Namespace() string { return namespace.Text(o) }
 // being deleted.
 func (o Object) DeletionTimestamp() string { return deletionTimestamp.Text(o) }
 
+// A labelled object has labels.
+type labelled struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+}
+
+var labelledView = NewView[labelled]()
+
+// Labels returns the object's labels. Those of a wrong type count as absent.
+func (o Object) Labels() map[string]string { return labelledView.In(o).Metadata.Labels }
+
 // WithDeletionTimestamp returns a copy of the object with another deletionTimestamp.
 func (o Object) WithDeletionTimestamp(t string) Object {
 	return Object{kube.With(o.raw, structpb.NewStringValue(t), deletionTimestamp.names...)}

@@ -93,17 +93,7 @@ type configured struct {
 	} `json:"spec"`
 }
 
-// A labelled object has labels.
-type labelled struct {
-	Metadata struct {
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-}
-
-var (
-	configuredView = incoming.NewView[configured]()
-	labelledView   = incoming.NewView[labelled]()
-)
+var configuredView = incoming.NewView[configured]()
 
 // readFormer reads which clusters the last status says are not reconciled.
 func readFormer(snapshot *scheduling.Snapshot, req incoming.Request) {
@@ -120,7 +110,7 @@ func readNamespace(snapshot *scheduling.Snapshot, req incoming.Request) {
 	answer, answered := req.Required(require.Namespace)
 	snapshot.NamespaceResolved = answered
 	for _, i := range answer {
-		snapshot.NamespaceLabels = labelledView.In(i).Metadata.Labels // Labels that cannot be read select nothing.
+		snapshot.NamespaceLabels = i.Labels() // Labels that cannot be read select nothing.
 	}
 }
 
@@ -222,8 +212,7 @@ func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
 		snapshot.Request = a
 	}
 	snapshot.RequestVersion = resourceVersion.Text(observed)
-	l := labelledView.In(observed) // Labels that cannot be read are none.
-	for label := range l.Metadata.Labels {
+	for label := range observed.Labels() { // Labels that cannot be read are none.
 		if cluster, is := reservation.ClusterOfLabel(label); is {
 			snapshot.Labelled = append(snapshot.Labelled, cluster)
 		}

@@ -107,12 +107,6 @@ func Saturated(sum, each, n int64) int64 {
 // pool leaves out a device, it has none.
 var uncounted = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods)}
 
-// Limits tells whether a resource limits how many pods a node with these resources takes.
-func Limits(node Resources, name string) bool {
-	_, named := node[name]
-	return named || !slices.Contains(uncounted, name)
-}
-
 // device tells whether a resource is a vendor's device. Extended resources have a "/" in their
 // names.
 func device(name string) bool { return strings.Contains(name, "/") }

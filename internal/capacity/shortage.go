@@ -121,7 +121,7 @@ func (f *Free) sum(pools []int, name string, pod *PodRequirements) (free, total 
 			if pod != nil && !n.admits(pod) {
 				continue
 			}
-			if n.Count > 0 && !Limits(n.Free, name) {
+			if _, named := n.Free[name]; n.Count > 0 && !named && slices.Contains(uncounted, name) {
 				unlimited = true
 			}
 			free = Saturated(free, n.Free[name], n.Count)

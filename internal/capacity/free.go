@@ -16,7 +16,7 @@ type Free struct {
 	Pools []Pool
 
 	// Budget is how many node classes all searches together may look at. Clones share it. Nil
-	// gives each search a budget of its own. Without a budget, Allocate only fills nodes.
+	// gives each search a budget of its own. With a budget of 0, Allocate only fills nodes.
 	Budget *int
 }
 

@@ -73,24 +73,24 @@ Reserve decides in this order:
     what a service claims to run does not pass them. A grant stays, even if its quota is lowered.
  8. Room is held for the first pending request that has waited for HoldAfter and would fit the
     cluster beside its own grants. Whatever is free of what it wants goes to nobody younger. So
-    small services cannot overtake a large one for ever. What its quota refuses holds no room.
-    Quota is held in the same way, from services of the namespace that come after. The namespaces share how many
-    services the ledger remembers the time of (TestWaitingOfNamespaces).
+    small services cannot overtake a large one for ever. What its quota refuses holds no room. Quota
+    is held in the same way, from services of the namespace that come after. The namespaces share
+    how many services the ledger remembers the time of (TestWaitingOfNamespaces).
 
-If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy), and the grants of some of them change no more
-until they are withdrawn (Kept, TestKept).
+If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy),
+and the grants of some of them change no more until they are withdrawn (Kept, TestKept).
 
-TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what becomes of grants from
-before tolerations counted, and TestGrowthBesideShortPool what rule 4
-says of them. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts, and TestQuotas rule 7. TestHold,
-TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and TestReserve the others.
-TestReserveInvariants checks all of them for random requests.
+TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what
+becomes of grants from before tolerations counted, and TestGrowthBesideShortPool what rule 4 says of
+them. TestMissing and TestWithdrawn prove rule 1, TestGiveBack rule 2, TestUnion what rule 3 counts,
+and TestQuotas rule 7. TestHold, TestHoldQuota and TestGangIsNotOvertaken prove rule 8, and
+TestReserve the others. TestReserveInvariants checks all of them for random requests.
 
 # Cost
 
-Pods of equal shapes are packed together. Units of the order are tried many at once and then
-by halves (func halve), with the same result as one by one. Equal requests that do not fit are
-tried once, or once for each namespace that has no move or no search left. All searches of a call have one budget, which the namespaces share. What is not
-looked at stays pending until the next call.
+Pods of equal shapes are packed together. Units of the order are tried many at once and then by
+halves (func halve), with the same result as one by one. Equal requests that do not fit are tried
+once, or once for each namespace that has no move or no search left. All searches of a call have one
+budget, which the namespaces share. What is not looked at stays pending until the next call.
 */
 package reservation

@@ -18,11 +18,12 @@ const mostAlone = 2
 
 // ask returns the clusters of which capacity for a unit is requested. First it is one that
 // probably has it. As soon as that has refused, or has not answered in time, it is all of them:
-// the unit is then in the queue of each cluster, and the first that reserves it becomes its home. failed tells that
-// it could not answer in the home that it has.
+// the unit is then in the queue of each cluster, and the first that reserves it becomes its home. failed
+// tells that the unit could not answer in the home that it has.
 //
-// A unit that stays in its home asks one that seems to have room at first, and after a refusal another one. Then it asks all at once,
-// because each cluster that is added later makes the request longer: it has a generation of its own there.
+// A unit that stays in its home asks one that seems to have room at first, and after a refusal another
+// one. Then it asks all at once, because each cluster that is added later makes the request longer: the
+// unit has a generation of its own there.
 func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	if p.mayRunElsewhere(u, home) {
 		return nil

@@ -72,9 +72,10 @@ at once.
     group in an abandoned cluster, and one that could not answer within the start time-out and has
     not answered since (TestFailedCopy, TestLives).
   - What is removed keeps its capacity until its objects are gone (TestWithdrawn in
-    internal/reservation and internal/cluster), also where an old read does not show them (TestLeft). What runs keeps its pods until the cluster has
-    reserved a change (TestGrowthWaits in test/service). Its former capacity stays requested until
-    the cluster runs the changed pods (TestReplacing).
+    internal/reservation and internal/cluster), also where an old read does not show them
+    (TestLeft). What runs keeps its pods until the cluster has reserved a change (TestGrowthWaits in
+    test/service). Its former capacity stays requested until the cluster runs the changed pods
+    (TestReplacing).
   - A cluster that cannot be read is neither assigned nor left. Under Failover and Spread,
     nothing of what it may have is started elsewhere, unless an eligible cluster has some of it
     already (TestAssign).

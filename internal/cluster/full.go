@@ -120,21 +120,23 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 	return nil
 }
 
+// reserve decides what is granted, and measures what comes of it.
 func (p *ledgerPlan) reserve(in *reservation.Input, state *observedState) error {
 	p.Result = reservation.Reserve(*in)
-	return p.write(state.ledger.compressed)
-}
-
-// write encodes the ledger.
-func (p *ledgerPlan) write(former []byte) (err error) {
-	var plain int
-	if p.ledger, plain, err = reservation.Compress(&p.Ledger); err != nil {
-		return err //nolint:wrapcheck // It says what failed.
+	plain, err := p.write()
+	if err != nil {
+		return err
 	}
-	p.former = bytes.Equal(p.ledger, former)
+	p.former = bytes.Equal(p.ledger, state.ledger.compressed)
 	answers, err := sizeOfAnswers(p.Services)
 	p.sizes = sizes{base64.StdEncoding.EncodedLen(len(p.ledger)), plain, answers}
 	return err
+}
+
+// write encodes the ledger, and returns its bytes before it is compressed.
+func (p *ledgerPlan) write() (plain int, err error) {
+	p.ledger, plain, err = reservation.Compress(&p.Ledger)
+	return plain, err //nolint:wrapcheck // It says what failed.
 }
 
 // full says why the ledger is too large, if so. One that stays as it was is not: that was decided when it was written.
@@ -162,35 +164,31 @@ func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, er
 	if len(over) == 0 {
 		return nil, nil
 	}
+	return p.above(former, over, func(i int, each map[string]sizes) int { return shareOf(limits[i].most, p.sizes[i], each, i) })
+}
+
+// grown returns the namespaces that have more of any limit than the former services.
+func (p *ledgerPlan) grown(former []reservation.Service) ([]string, error) {
+	return p.above(former, []int{0, 1, 2}, func(int, map[string]sizes) int { return 0 }) // These are all limits.
+}
+
+// above returns the namespaces that have more of some limits than the former services, and than a share of each.
+func (p *ledgerPlan) above(former []reservation.Service, of []int, share func(limit int, each map[string]sizes) int) ([]string, error) {
 	each, err := byNamespace(p.Services)
 	before, unknown := byNamespace(former)
 	if err := errors.Join(err, unknown); err != nil {
 		return nil, err
 	}
 	all := map[string]bool{}
-	for _, i := range over {
-		share := shareOf(limits[i].most, p.sizes[i], each, i)
+	for _, i := range of {
+		most := share(i, each)
 		for namespace, has := range each {
-			if has[i] > max(share, before[namespace][i]) {
+			if has[i] > max(most, before[namespace][i]) {
 				all[namespace] = true
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(all)), nil
-}
-
-// grown returns the namespaces that have more of any limit than the former services.
-func (p *ledgerPlan) grown(former []reservation.Service) ([]string, error) {
-	each, err := byNamespace(p.Services)
-	before, unknown := byNamespace(former)
-	if err := errors.Join(err, unknown); err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(each, func(namespace string, has sizes) bool {
-		was := before[namespace]
-		return has[0] <= was[0] && has[1] <= was[1] && has[2] <= was[2]
-	})
-	return slices.Sorted(maps.Keys(each)), nil
 }
 
 // byNamespace returns the sizes of what each namespace has.

@@ -75,7 +75,8 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	p.notSchedulable, p.message = notSchedulable(c, state)
 	if !state.resolved {
 		p.Ledger = state.ledger.Ledger
-		return p, p.write(state.ledger.compressed)
+		_, err := p.write()
+		return p, err
 	}
 	in := reservation.Input{Cluster: c.Name, Free: state.free, Ledger: state.ledger.Ledger, Requests: state.requests, InUse: state.inUse, TakesTurns: state.takesTurns, Quotas: quotas(c.Spec.Quotas, state), NotSchedulable: p.message, Now: now}
 	if err := p.fill(&in, state); err != nil {

@@ -95,14 +95,17 @@ const (
 	messageLeaving = "it may still run pods from before, which this request lacks"
 )
 
-// share divides what one call may use among the namespaces that have something to be served.
+// share divides what one call may use among the namespaces that have something to be served, and makes room for all of that.
 func (b *book) share() {
 	b.serving = serving{failed: map[string]string{}, shares: map[string]*share{}, looks: maxLooks}
+	wants := 0
 	for _, a := range b.accounts {
-		if a.ungranted() > 0 {
+		if n := a.ungranted(); n > 0 {
 			b.serving.shares[a.Namespace] = nil
+			wants += n
 		}
 	}
+	b.serving.wants = make([]want, 0, wants)
 	n := len(b.serving.shares)
 	for namespace := range b.serving.shares {
 		b.serving.shares[namespace] = &share{looks: max(maxLooks/n, minLooks), steps: searchSteps / n}
@@ -140,11 +143,6 @@ func (b *book) want(a *account, r *ReplicaRequest) want {
 // served like a new one: its grant is replaced once that fits together with all others.
 func (b *book) serve() {
 	var units []unit
-	n := 0
-	for _, a := range b.accounts {
-		n += a.ungranted()
-	}
-	b.serving.wants = make([]want, 0, n)
 	for _, a := range b.inOrder() {
 		for _, u := range b.units(a) {
 			if len(u.returning) > 0 {

@@ -4,6 +4,7 @@ package monitor
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
@@ -77,8 +78,9 @@ func leaders(cluster *plan.ClusterPlan, role *plan.Role) map[string]string {
 	return map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name, lws.WorkerIndexLabelKey: "0"}
 }
 
-// revisionOfPod is the label of Prometheus with the revision of a pod's template.
-const revisionOfPod = "__meta_kubernetes_pod_label_fusioninfer_io_spec_hash"
+// revisionOfPod is the label of Prometheus with the revision of a pod's template. Its names have no other characters than letters, digits
+// and underscores (SanitizeLabelName in util/strutil/strconv.go of v3.12.0).
+var revisionOfPod = "__meta_kubernetes_pod_label_" + strings.NewReplacer(".", "_", "/", "_", "-", "_").Replace(naming.LabelSpecHash)
 
 // engines are the endpoints of the engines of a role: that of the newest template, and those of former ones that may run elsewhere.
 // Each pod is read as its template says. Read otherwise, it might not answer, or answer twice: a routing sidecar passes requests

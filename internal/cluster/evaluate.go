@@ -301,9 +301,9 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes have gone or got taints. Nothing new is reserved"}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved"}
 	case len(p.ShortPools) > 0:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes have gone or got taints. Nothing new is reserved there: " + text.List(p.ShortPools)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved there: " + text.List(p.ShortPools)}
 	}
 	var running, grows []string
 	for _, w := range p.Pending {

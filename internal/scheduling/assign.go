@@ -52,6 +52,7 @@ const (
 	ReasonWeight               = "WeightIsZero"
 	ReasonDuplicate            = "DuplicateTarget"
 	ReasonInsufficientCapacity = "InsufficientCapacity"
+	ReasonNotSchedulable       = "ClusterNotSchedulable"
 	ReasonGang                 = "GangNotAdmitted"
 	ReasonNoCache              = "NoModelCache"
 	ReasonNotNeeded            = "NotNeeded"

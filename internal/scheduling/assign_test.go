@@ -728,7 +728,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{east(func(c *Candidate) { c.NotSchedulable = "its ledger is full" }), named("west", east())},
 			want: map[string]outcome{
-				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonInsufficientCapacity, Message: "its ledger is full"},
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotSchedulable, Message: "its ledger is full"},
 				"west": asked,
 			},
 		},

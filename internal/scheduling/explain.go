@@ -73,6 +73,8 @@ func (c *Candidate) shortageReason() string {
 		return ReasonNotReconciled
 	case c.StopPolicy == v1alpha1.StopHold:
 		return ReasonOnHold
+	case c.NotSchedulable != "":
+		return ReasonNotSchedulable
 	}
 	return ReasonInsufficientCapacity
 }

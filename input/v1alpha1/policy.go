@@ -106,6 +106,16 @@ type PodSecurity struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	AllowedCapabilities []corev1.Capability `json:"allowedCapabilities,omitempty"`
+
+	// AllowedAnnotations are annotations of Istio's sidecar injector that templates and a service's
+	// own Gateway may have, such as proxy.istio.io/config. With some, such as
+	// sidecar.istio.io/userVolume, it adds to a pod what the standard refuses. None by default.
+	// sidecar.istio.io/inject is always allowed. The standard privileged allows all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	AllowedAnnotations []string `json:"allowedAnnotations,omitempty"`
 }
 
 // An AllowedProviderConfig is a provider-kubernetes configuration that services may use.
@@ -266,16 +276,17 @@ type Limits struct {
 // engines' pods may reach.
 type NetworkPolicy struct {
 	// IngressFrom are the peers that may reach every port of the engines' pods, such as the
-	// gateways and what scrapes metrics. The endpoint picker and the pods of the service
-	// itself may always reach them.
+	// gateways and what scrapes metrics. The endpoint picker, the pods of the service itself and
+	// those of its own Gateway in the same namespace may always reach them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
 
 	// EgressTo are the peers that the engines' pods may reach. They may always reach the
 	// pods of the service itself, and port 53 for DNS. By default they may reach any peer.
-	// If this field is set, it has to include the sources of the models and the API server.
-	// The routing sidecar reads the pods of the service from the API server.
+	// If this field is set, it has to include the sources of the models, the API server and the
+	// collector of monitoring.tracing. The routing sidecar reads the pods of the service from the
+	// API server.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

@@ -11,7 +11,7 @@ import (
 )
 
 const policies = `
-podSecurity: {enforce: restricted, enforceVersion: v1.34, allowedCapabilities: [IPC_LOCK]}
+podSecurity: {enforce: restricted, enforceVersion: v1.34, allowedCapabilities: [IPC_LOCK], allowedAnnotations: [proxy.istio.io/config]}
 allowedProviderConfigs: [{name: edge, namespaces: ["shared-*"]}]
 routes:
   allowedParentRefs: [{namespace: gateways, name: main, sectionName: https}]
@@ -130,12 +130,13 @@ func TestValidatePolicy(t *testing.T) {
 		},
 		"PodSecurity": {
 			reason: "A mistyped standard is refused: it must not mean no standard.",
-			doc:    `{podSecurity: {enforce: Baseline, enforceVersion: "1.34", allowedCapabilities: [CAP_IPC_LOCK, ""]}}`,
+			doc:    `{podSecurity: {enforce: Baseline, enforceVersion: "1.34", allowedCapabilities: [CAP_IPC_LOCK, ""], allowedAnnotations: ["sidecar.istio.io/*"]}}`,
 			want: []string{
 				`input.podSecurity.enforce: Unsupported value: "Baseline": supported values: "privileged", "baseline", "restricted" (did you mean "baseline"?)`,
 				`input.podSecurity.enforceVersion: Invalid value: "1.34": must be latest, or a version of Kubernetes such as v1.34`,
 				`input.podSecurity.allowedCapabilities[0]: Invalid value: "CAP_IPC_LOCK": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,
 				`input.podSecurity.allowedCapabilities[1]: Invalid value: "": must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK`,
+				`input.podSecurity.allowedAnnotations[0]: Invalid value: "sidecar.istio.io/*": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
 			},
 		},
 		"Patterns": {

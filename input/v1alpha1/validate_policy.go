@@ -97,6 +97,13 @@ func validatePodSecurity(at *field.Path, s *PodSecurity) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("allowedCapabilities").Index(i), corev1.Capability(text.Value(name)), "must be the name of a capability in upper case, without the prefix CAP_, such as IPC_LOCK"))
 		}
 	}
+	annotations, more := check.Capped(at.Child("allowedAnnotations"), s.AllowedAnnotations, maxHostnames)
+	errs = append(errs, more...)
+	for i, a := range annotations {
+		for _, why := range validation.IsQualifiedName(a) {
+			errs = append(errs, field.Invalid(at.Child("allowedAnnotations").Index(i), text.Value(a), why))
+		}
+	}
 	return errs
 }
 

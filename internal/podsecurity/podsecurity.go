@@ -10,7 +10,9 @@ package podsecurity
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,11 +36,20 @@ const maxDetail = 512
 // evaluator returns the checks of all standards and versions.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
+// ofInjector are the prefixes of annotations that Istio's sidecar injector reads. It writes values of some into the pod as they are:
+// a volume of the node, an image, a container that runs as root (injection-template.yaml and kube-gateway.yaml in
+// manifests/charts/istio-control/istio-discovery/files). The checks of the standards see the pod without that.
+var ofInjector = []string{"sidecar.istio.io/", "inject.istio.io/", "proxy.istio.io/"}
+
+// annotationInject only says whether there is a sidecar.
+const annotationInject = "sidecar.istio.io/inject"
+
 // A Checker checks pod templates against one standard.
 type Checker struct {
-	checks  policy.Evaluator
-	level   api.LevelVersion
-	allowed []corev1.Capability
+	checks      policy.Evaluator
+	level       api.LevelVersion
+	allowed     []corev1.Capability
+	annotations []string
 }
 
 // New returns the Checker of a defaulted standard. It returns an error only for a standard
@@ -56,16 +67,36 @@ func New(s *inputv1alpha1.PodSecurity) (*Checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the Pod Security Standards: %w", err)
 	}
-	return &Checker{checks: checks, level: api.LevelVersion{Level: level, Version: version}, allowed: s.AllowedCapabilities}, nil
+	return &Checker{checks: checks, level: api.LevelVersion{Level: level, Version: version}, allowed: s.AllowedCapabilities, annotations: s.AllowedAnnotations}, nil
 }
 
 // Check returns the violations of a pod template in the library's words. The path is that of
-// the container, or of the pod's spec if no single container violates the standard.
+// the container, or of the pod's spec if no single container violates the standard. It also returns the annotations
+// that CheckAnnotations refuses.
 func (c *Checker) Check(at *field.Path, metadata *metav1.ObjectMeta, spec *corev1.PodSpec) field.ErrorList {
 	if c.level.Level == api.LevelPrivileged {
 		return nil
 	}
-	spec = c.withoutAllowed(spec)
+	errs := c.CheckAnnotations(at.Child("metadata", "annotations"), slices.Sorted(maps.Keys(metadata.Annotations)))
+	return append(errs, c.checkPod(at, metadata, c.withoutAllowed(spec))...)
+}
+
+// CheckAnnotations returns an error for each annotation by which an injector may add to a pod what the standard refuses.
+func (c *Checker) CheckAnnotations(at *field.Path, annotations []string) field.ErrorList {
+	if c.level.Level == api.LevelPrivileged {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, a := range annotations {
+		if !slices.ContainsFunc(ofInjector, func(prefix string) bool { return strings.HasPrefix(a, prefix) }) || a == annotationInject || slices.Contains(c.annotations, a) {
+			continue
+		}
+		errs = append(errs, field.Forbidden(at.Key(text.Value(a)), "must be left out, unless the platform team allows it: Istio's injector may add volumes of the node, images and rights to the pod by it (podSecurity.allowedAnnotations in the Composition's input)"))
+	}
+	return errs
+}
+
+func (c *Checker) checkPod(at *field.Path, metadata *metav1.ObjectMeta, spec *corev1.PodSpec) field.ErrorList {
 	whole := c.checks.EvaluatePod(c.level, metadata, spec)
 	if policy.AggregateCheckResults(whole).Allowed {
 		return nil

@@ -20,6 +20,8 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
+const injected = "must be left out, unless the platform team allows it: Istio's injector may add volumes of the node, images and rights to the pod by it (podSecurity.allowedAnnotations in the Composition's input)"
+
 func TestCheck(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -72,6 +74,26 @@ func TestCheck(t *testing.T) {
 				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": runAsNonRoot != true (pod or container "vllm" must set securityContext.runAsNonRoot=true); the platform team sets the standard (podSecurity in the Composition's input)`,
 				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "restricted:v1.30": seccompProfile (pod or container "vllm" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"); the platform team sets the standard (podSecurity in the Composition's input)`,
 			},
+		},
+		"Injector": {
+			reason:   "Istio's injector would mount volumes of the node, or run its own container as root. Whether there is a sidecar is the tenant's choice.",
+			template: `{metadata: {annotations: {sidecar.istio.io/inject: "true", sidecar.istio.io/userVolume: '{"root":{"hostPath":{"path":"/"}}}', proxy.istio.io/config: '{interceptionMode: TPROXY}', inject.istio.io/templates: own, example.com/a: b}}, spec: {containers: [{name: vllm}]}}`,
+			want: []string{
+				`spec.template.metadata.annotations[inject.istio.io/templates]: Forbidden: ` + injected,
+				`spec.template.metadata.annotations[proxy.istio.io/config]: Forbidden: ` + injected,
+				`spec.template.metadata.annotations[sidecar.istio.io/userVolume]: Forbidden: ` + injected,
+			},
+		},
+		"AllowedInjector": {
+			reason:   "The platform team may allow single annotations.",
+			standard: inputv1alpha1.PodSecurity{AllowedAnnotations: []string{"proxy.istio.io/config"}},
+			template: `{metadata: {annotations: {proxy.istio.io/config: '{holdApplicationUntilProxyStarts: true}', sidecar.istio.io/proxyImage: x}}, spec: {containers: [{name: vllm}]}}`,
+			want:     []string{`spec.template.metadata.annotations[sidecar.istio.io/proxyImage]: Forbidden: ` + injected},
+		},
+		"PrivilegedInjector": {
+			reason:   "The standard privileged allows every annotation.",
+			standard: inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityPrivileged},
+			template: `{metadata: {annotations: {sidecar.istio.io/userVolume: '{}'}}, spec: {containers: [{name: vllm}]}}`,
 		},
 		"Annotation": {
 			reason:   "AppArmor profiles in annotations, as in older Kubernetes, are checked, too.",

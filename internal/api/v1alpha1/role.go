@@ -24,6 +24,12 @@ const (
 
 var componentTypes = []ComponentType{ComponentTypeWorker, ComponentTypePrefiller, ComponentTypeDecoder, ComponentTypeRouter}
 
+// EngineTypes returns the types of the roles that have engines, in the order of their names. An implementation of Gateway API may copy the
+// labels of a service's own Gateway to the gateway's pods. So what selects engines by the service's label names these types, too.
+func EngineTypes() []string {
+	return []string{string(ComponentTypeDecoder), string(ComponentTypePrefiller), string(ComponentTypeWorker)}
+}
+
 // Known tells whether a type is one of the API. A role of another one has an error, and may be meant as any type.
 func (t ComponentType) Known() bool { return slices.Contains(componentTypes, t) }
 

@@ -3,6 +3,7 @@ package observe
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
@@ -179,8 +180,7 @@ func selector(p *plan.Plan, c *plan.ClusterPlan) string {
 	if p.Service.Grouped && first >= 0 {
 		return fmt.Sprintf("%s=%s,%s=%s,%s=0,%s=0", naming.LabelService, c.Base, naming.LabelRoleName, p.Roles[first].Name, naming.LabelReplicaIndex, lws.WorkerIndexLabelKey)
 	}
-	// Clients of the scale subresource parse notin, and not every other way to exclude.
-	return fmt.Sprintf("%s=%s,%s notin (%s)", naming.LabelService, c.Base, naming.LabelComponentType, v1alpha1.ComponentTypeRouter)
+	return fmt.Sprintf("%s=%s,%s in (%s)", naming.LabelService, c.Base, naming.LabelComponentType, strings.Join(v1alpha1.EngineTypes(), ","))
 }
 
 // count counts the replicas in one cluster.

@@ -27,9 +27,23 @@ func TestEvaluatePickers(t *testing.T) {
 			scene: func(s *scene) {
 				s.want(scheduling.Target{}, routeKey, route(1))
 				s.see(eppKey, picker()).see(poolKey, pool(accepted)).see(routeKey, route(1, accepted)).
-					pods(enginePod("router", 0, 0, ended("OOMKilled", 137), func(p *corev1.Pod) { p.Name, p.Labels = "qwen-epp-abc", nil }))
+					pods(enginePod("router", 0, 0, ended("OOMKilled", 137), func(p *corev1.Pod) {
+						p.Name, p.Labels = "qwen-epp-abc", map[string]string{naming.LabelService: "qwen", naming.LabelComponentType: "router"}
+					}))
 			},
 			want: routerWant{router: "False Failed: pod qwen-epp-abc: container vllm: OOMKilled (exit code 137)", route: "True Accepted", url: "http://qwen.example.com"},
+		},
+		"GatewayPodFails": {
+			reason: "Istio copies the label of the service from its own Gateway to the gateway's pods. They are no endpoint pickers.",
+			router: withRoute,
+			scene: func(s *scene) {
+				s.want(scheduling.Target{}, routeKey, route(1))
+				s.see(eppKey, picker()).see(poolKey, pool(accepted)).see(routeKey, route(1, accepted)).
+					pods(enginePod("router", 0, 0, waits("CrashLoopBackOff"), func(p *corev1.Pod) {
+						p.Name, p.Labels = "qwen-gateway-istio-abc", map[string]string{naming.LabelService: "qwen"}
+					}))
+			},
+			want: routerWant{router: "True AllReady", route: "True Accepted", url: "http://qwen.example.com", stable: true},
 		},
 		"PickerStuck": {
 			reason: "A Deployment that has given up is shown with its reason.",

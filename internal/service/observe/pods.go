@@ -111,15 +111,21 @@ func readPods(req incoming.Request) *podIndex {
 	slices.SortStableFunc(pods, func(a, b *pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	index := &podIndex{replicas: map[replicaID]*podFacts{}}
 	for _, p := range pods {
-		index.facts(p).add(p)
+		if f := index.facts(p); f != nil {
+			f.add(p)
+		}
 	}
 	return index
 }
 
+// facts returns the facts to which a pod belongs. It is nil for a pod of the service's own Gateway, which may have the labels of that.
 func (i *podIndex) facts(p *pod) *podFacts {
 	l := p.Metadata.Labels
-	if l[naming.LabelReplicaIndex] == "" || l[naming.LabelComponentType] == string(v1alpha1.ComponentTypeRouter) {
+	switch {
+	case l[naming.LabelComponentType] == string(v1alpha1.ComponentTypeRouter):
 		return &i.router
+	case l[naming.LabelReplicaIndex] == "":
+		return nil
 	}
 	id := replicaID{group: l[naming.LabelGroupIndex], role: l[naming.LabelRoleName], index: l[naming.LabelReplicaIndex]}
 	if i.replicas[id] == nil {

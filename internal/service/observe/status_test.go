@@ -21,7 +21,7 @@ func TestEvaluateStatus(t *testing.T) {
 		Rollout:            &v1alpha1.RolloutStatus{UpdatedReplicas: 2, CompletedGeneration: 7, Summary: "2/2"},
 		URL:                "http://qwen.team-a.svc:8000",
 		Replicas:           1,
-		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type notin (router)",
+		Selector:           "fusioninfer.io/service=qwen,fusioninfer.io/component-type in (decoder,prefiller,worker)",
 		Summary:            "engine 2/2",
 	}
 	if diff := cmp.Diff(want, v.Status); diff != "" {
@@ -35,7 +35,7 @@ func TestEvaluateStatus(t *testing.T) {
 
 // TestSelector selects the pods that a HorizontalPodAutoscaler counts as replicas of a service.
 func TestSelector(t *testing.T) {
-	const all = "fusioninfer.io/service=svc,fusioninfer.io/component-type notin (router)"
+	const all = "fusioninfer.io/service=svc,fusioninfer.io/component-type in (decoder,prefiller,worker)"
 	cases := map[string]struct {
 		reason  string
 		grouped bool

@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/podsecurity"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -38,6 +39,8 @@ type routeAccess struct {
 	inFleet, byEntrypoint bool
 	names                 hostnames
 	addresses             addresses
+	// security checks the annotations of a Gateway's pods. It is nil if the standard cannot be used.
+	security *podsecurity.Checker
 }
 
 func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, snapshot *scheduling.Snapshot) *routeAccess {
@@ -46,6 +49,7 @@ func newRouteAccess(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *
 		namespaces: routeNamespaces(s, spec.Placement, snapshot),
 		routes:     policy.Routes,
 		platform:   in.Gateway.ParentRefs,
+		security:   policy.security,
 	}
 	a.inFleet = scheduling.InFleet(spec.Placement)
 	a.byEntrypoint = a.inFleet && len(in.Fleet.ParentRefs) > 0
@@ -335,14 +339,19 @@ func (a *routeAccess) checkInfrastructure(path *field.Path, of *gateway.GatewayI
 			errs = append(errs, field.Invalid(at, text.Value(value), "must not end in "+eppSuffix+": this label identifies endpoint pickers"))
 		}
 	}
+	var annotations []string
 	for _, k := range slices.Sorted(maps.Keys(of.Annotations)) {
 		key, at := string(k), path.Child("annotations").Key(text.Value(string(k)))
+		annotations = append(annotations, key)
 		switch {
 		case identifiesPods(key):
 			errs = append(errs, field.Invalid(at, text.Value(string(of.Annotations[k])), messageInfrastructure))
 		case a.names.restricted() && strings.HasPrefix(key, externalDNS):
 			errs = append(errs, field.Forbidden(at, "must be left out: it would publish names that the platform team does not allow; host names belong to httproute.hostnames"))
 		}
+	}
+	if a.security != nil {
+		errs = append(errs, a.security.CheckAnnotations(path.Child("annotations"), annotations)...)
 	}
 	return errs
 }

@@ -211,6 +211,10 @@ func TestOwnGateways(t *testing.T) {
 			reason:  "Kueue reads annotations, too.",
 			gateway: with(`{"annotations":{"kueue.x-k8s.io/pod-group-total-count":"2"}}`), errs: []string{"gateway.infrastructure.annotations[kueue.x-k8s.io/pod-group-total-count]"},
 		},
+		"Injector": {
+			reason:  "Istio's injector would mount volumes of the node into the gateway's pods.",
+			gateway: with(`{"annotations":{"sidecar.istio.io/userVolume":"{}"}}`), errs: []string{"gateway.infrastructure.annotations[sidecar.istio.io/userVolume]"},
+		},
 		"TLSOptions": {
 			reason:  "GKE would use a certificate of the platform.",
 			gateway: listensHTTPS(`{"networking.gke.io/pre-shared-certs":"platform","gateway.istio.io/tls-terminate-mode":"MUTUAL"}`),

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -94,6 +95,8 @@ func checkOwnLabels(labels *structpb.Struct, path *field.Path) ([]Warning, field
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: LeaderWorkerSet sets it and identifies its pods by it"))
 		case strings.HasPrefix(k, ownedByKueue) && !slices.Contains(userKueueLabels, k):
 			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), messageKueue))
+		case k == gateway.GatewayNameLabelKey:
+			errs = append(errs, field.Invalid(at, text.Value(labels.GetFields()[k].GetStringValue()), "must be left out: it identifies the pods of a Gateway, so this pod would get the requests of one"))
 		case slices.Contains(ownLabels, k):
 			warnings = append(warnings, warningAt(at, "has no effect: the function sets this label on the service's pods"))
 		case strings.HasPrefix(k, check.OwnPrefix):

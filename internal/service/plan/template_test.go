@@ -65,6 +65,13 @@ func TestReadTemplate(t *testing.T) {
 				`template.metadata.labels[leaderworkerset.sigs.k8s.io/worker-index]: Invalid value: "0": must be left out: LeaderWorkerSet sets it and identifies its pods by it`,
 			},
 		},
+		"Gateway": {
+			reason: "Istio's Service of a Gateway would send its requests to this pod, and a NetworkPolicy would let it reach the engines of another service.",
+			doc:    `{metadata: {labels: {gateway.networking.k8s.io/gateway-name: chat-gateway}}` + spec,
+			want: []string{
+				`template.metadata.labels[gateway.networking.k8s.io/gateway-name]: Invalid value: "chat-gateway": must be left out: it identifies the pods of a Gateway, so this pod would get the requests of one`,
+			},
+		},
 		"Function": {
 			reason: "A NetworkPolicy may let the pods of loading Jobs reach more than engines.",
 			doc:    `{metadata: {labels: {fusioninfer.io/model-loader: x, example.com/model-loader: x}}` + spec,

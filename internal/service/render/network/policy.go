@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 	apply "k8s.io/client-go/applyconfigurations/networking/v1"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -28,12 +29,16 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) (kube.Object, error) {
 		WithMatchLabels(map[string]string{naming.LabelService: cluster.Base}).
 		WithMatchExpressions(applymeta.LabelSelectorRequirement().
 			WithKey(naming.LabelComponentType).
-			WithOperator(metav1.LabelSelectorOpNotIn).
-			WithValues(string(v1alpha1.ComponentTypeRouter)))
+			WithOperator(metav1.LabelSelectorOpIn).
+			WithValues(v1alpha1.EngineTypes()...))
+	from := []*apply.NetworkPolicyPeerApplyConfiguration{ownPods(cluster)}
+	if p.Router != nil && p.Router.HasGateway {
+		from = append(from, ownGateway(cluster))
+	}
 	spec := apply.NetworkPolicySpec().
 		WithPodSelector(engines).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
-		WithIngress(apply.NetworkPolicyIngressRule().WithFrom(ownPods(cluster)).WithFrom(peers(p.Network.IngressFrom)...))
+		WithIngress(apply.NetworkPolicyIngressRule().WithFrom(from...).WithFrom(peers(p.Network.IngressFrom)...))
 	if to := p.Network.EgressTo; len(to) > 0 {
 		spec.WithPolicyTypes(networkingv1.PolicyTypeEgress).
 			WithEgress(
@@ -49,6 +54,12 @@ func Render(p *plan.Plan, cluster *plan.ClusterPlan) (kube.Object, error) {
 // their metrics.
 func ownPods(cluster *plan.ClusterPlan) *apply.NetworkPolicyPeerApplyConfiguration {
 	return apply.NetworkPolicyPeer().WithPodSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{naming.LabelService: cluster.Base}))
+}
+
+// ownGateway selects the pods of the service's own Gateway, where an implementation runs them in the namespace of the Gateway. Gateway API
+// has them labelled with its name (GEP-1762). A template cannot have this label.
+func ownGateway(cluster *plan.ClusterPlan) *apply.NetworkPolicyPeerApplyConfiguration {
+	return apply.NetworkPolicyPeer().WithPodSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{gateway.GatewayNameLabelKey: cluster.GatewayName()}))
 }
 
 func dns(protocol corev1.Protocol) *apply.NetworkPolicyPortApplyConfiguration {

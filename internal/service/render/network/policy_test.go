@@ -18,7 +18,12 @@ import (
 
 func rendered(t *testing.T, n inputv1alpha1.NetworkPolicy) *networkingv1.NetworkPolicy {
 	t.Helper()
-	o, err := Render(&plan.Plan{Network: &n}, &plan.ClusterPlan{Base: "svc", Target: scheduling.Target{Namespace: "team"}})
+	return renderedWith(t, n, nil)
+}
+
+func renderedWith(t *testing.T, n inputv1alpha1.NetworkPolicy, router *plan.Router) *networkingv1.NetworkPolicy {
+	t.Helper()
+	o, err := Render(&plan.Plan{Network: &n, Router: router}, &plan.ClusterPlan{Base: "svc", Target: scheduling.Target{Namespace: "team"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +75,7 @@ func TestNetworkPolicy(t *testing.T) {
 		{"So may prefill engines", pod("svc", "prefiller"), true, true},
 		{"So may decode engines", pod("svc", "decoder"), true, true},
 		{"The endpoint picker may connect, and is not selected, since gateways of any namespace connect to it", pod("svc", "router"), false, true},
+		{"Pods of its own Gateway may have its label, and are not engines", map[string]string{naming.LabelService: "svc"}, false, true},
 		{"Another service may not", pod("other", "worker"), false, false},
 		{"Other pods may not", map[string]string{"app": "x"}, false, false},
 	} {
@@ -88,6 +94,15 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 	if p.Name != "svc-engines" || p.Namespace != "team" || p.Labels[naming.LabelService] != "svc" {
 		t.Errorf("the policy is %s/%s with the labels %v", p.Namespace, p.Name, p.Labels)
+	}
+}
+
+// TestOwnGateway proves that the pods of the service's own Gateway may connect to its engines.
+func TestOwnGateway(t *testing.T) {
+	p := renderedWith(t, inputv1alpha1.NetworkPolicy{IngressFrom: []networkingv1.NetworkPolicyPeer{gateways}}, &plan.Router{HasGateway: true})
+	want := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gateway.networking.k8s.io/gateway-name": "svc-gateway"}}}
+	if diff := cmp.Diff([]networkingv1.NetworkPolicyPeer{want, gateways}, p.Spec.Ingress[0].From[1:]); diff != "" {
+		t.Errorf("peers beside the service's own pods: -want, +got:\n%s", diff)
 	}
 }
 

@@ -400,6 +400,27 @@ func TestSurgeEnds(t *testing.T) {
 	}
 }
 
+// TestPausedSurgeAddsNothing edits a surge while it is paused. What was added stays, and nothing else gets the newest template.
+func TestPausedSurgeAddsNothing(t *testing.T) {
+	const workers = "roles: [{name: w, componentType: worker, replicas: 4, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}]\nrollout: %s"
+	for name, image := range map[string]string{"Surge": "v2", "Template": "v3"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fmt.Sprintf(workers, "v1", "{}"))
+			w.rollOut(fmt.Sprintf(workers, "v1", "{}"))
+			w.start = 3
+			w.edit(fmt.Sprintf(workers, "v2", "{maxSurge: 1}"))
+			w.step()
+			if diff := cmp.Diff("v1,v1,v1,v1,v2", w.images()); diff != "" {
+				t.Fatalf("before the edit: -want +got:\n%s", diff)
+			}
+			w.rollOut(fmt.Sprintf(workers, image, "{maxSurge: 3, paused: true}"))
+			if diff := cmp.Diff("v1,v1,v1,v1,v2", w.images()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestSurgeEndsAnyhow edits rollouts at random. An extra replica that serves goes only if all others do.
 func TestSurgeEndsAnyhow(t *testing.T) {
 	spec := func(r *rand.Rand) string {
@@ -450,6 +471,25 @@ func TestScaleDownIsNoSurge(t *testing.T) {
 	w.edit(strings.Replace(fmt.Sprintf(fourWorkers, "v1"), "replicas: 4", "replicas: 2", 1))
 	w.step()
 	if diff := cmp.Diff([]string{"leaderworkerset/w/0", "leaderworkerset/w/1"}, fixture.Keys(w.sets)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestScaleDownStartsNoSurge shows that a surge takes nothing that the service is scaled down by, where nothing is to be rolled out. What
+// is broken goes. What serves stays until the others do.
+func TestScaleDownStartsNoSurge(t *testing.T) {
+	const surge = fourWorkers + "rollout: {maxSurge: 2}"
+	w := newWorld(t, fmt.Sprintf(surge, "v1"))
+	w.rollOut(fmt.Sprintf(surge, "v1"))
+	for _, i := range []string{"0", "1", "2"} {
+		w.crashed["leaderworkerset/w/"+i] = true
+	}
+	w.step()
+	w.edit(strings.Replace(fmt.Sprintf(surge, "v1"), "replicas: 4", "replicas: 2", 1))
+	for range 3 {
+		w.step()
+	}
+	if diff := cmp.Diff([]string{"leaderworkerset/w/0", "leaderworkerset/w/1", "leaderworkerset/w/3"}, fixture.Keys(w.sets)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -279,22 +279,30 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 	return 1
 }
 
-// unfinished returns for each kind of unit how many have to get the newest template. While extra
-// units of the kind exist, those that do not serve count too.
+// unfinished returns for each kind of unit how many extra ones the rollout asks for: as many as have to get the newest template. Extra
+// units that exist are also asked for while the rollout is paused, and while the others do not serve. These causes add no more of them.
 func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running *Running) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
-	seen, n := map[string]map[int32]bool{}, map[string]int32{}
+	type indexes map[int32]bool
+	outdated, unfinished := map[string]indexes{}, map[string]indexes{}
+	for _, kind := range p.kinds() {
+		outdated[kind], unfinished[kind] = indexes{}, indexes{}
+	}
 	for _, u := range p.unitsOf(c, running) {
 		s := u.state(running)
-		release := s.Outdated && !p.Rollout.Paused || len(exist[s.Kind]) > 0 && (s.Outdated || !s.Serving)
-		if !release || s.Index < *p.Rollout.Partition || seen[s.Kind][s.Index] {
+		if s.Index < *p.Rollout.Partition {
 			continue
 		}
-		if seen[s.Kind] == nil {
-			seen[s.Kind] = map[int32]bool{}
+		if s.Outdated && !p.Rollout.Paused {
+			outdated[s.Kind][s.Index] = true
 		}
-		seen[s.Kind][s.Index] = true
-		n[s.Kind] = min(n[s.Kind]+1, *p.Rollout.MaxSurge)
+		if s.Outdated || !s.Serving {
+			unfinished[s.Kind][s.Index] = true
+		}
+	}
+	n := map[string]int32{}
+	for _, kind := range p.kinds() {
+		n[kind] = min(*p.Rollout.MaxSurge, int32(max(len(outdated[kind]), min(len(unfinished[kind]), len(exist[kind])))))
 	}
 	return n
 }

@@ -168,6 +168,9 @@ func WarnWithoutLauncher(c Command, nodes int32) string {
 // have flags of their own.
 func (l *line) engineWords() []string {
 	words := l.words()
+	if l.startsWithServe() {
+		return words[1:]
+	}
 	for i := range len(words) - 1 {
 		if engineOf(words[i:i+2]) != EngineUnknown {
 			return words[i+2:]

@@ -41,8 +41,9 @@ func (l line) vllmDataParallel(leader bool, nodes int32) (Command, error) {
 		return Command{}, err
 	case leader && has(words, "--headless"):
 		return Command{}, errHeadless
-	case !leader && has(words, "--api-server-count", "-asc"):
-		return Command{}, errAPIServers
+	}
+	if err := l.checkHeadless(v1alpha1.LauncherVLLMDataParallel, leader); err != nil {
+		return Command{}, err
 	}
 	flags := []flag{
 		{names: dataParallelSize, value: strconv.Itoa(local * int(nodes))},
@@ -68,10 +69,7 @@ func (l line) withStartRank(local int) Command {
 		l.argv[l.script] = last.with(l.argv[l.script], rank)
 		return l.join()
 	}
-	argv := l.argv
-	if !l.program() {
-		argv = append([]string{"vllm", "serve"}, argv...)
-	}
+	argv := l.afterEntrypoint()
 	return Command{Command: []string{"/bin/sh", "-c"}, Args: slices.Concat([]string{`exec "$@" ` + rank, "sh"}, argv)}
 }
 
@@ -143,11 +141,11 @@ func count(words, names []string) (int, error) {
 	return n, nil
 }
 
-// valueOf returns the value of a flag by any of its names.
+// valueOf returns the last value of a flag by any of its names, which the engine takes.
 func valueOf(words, names []string) string {
-	for _, name := range names {
-		if has(words, name) {
-			return value(words, name)
+	for i, w := range slices.Backward(words) {
+		if name, _, _ := cut(w); slices.Contains(names, name) {
+			return value(words[i:], name)
 		}
 	}
 	return ""

@@ -11,10 +11,28 @@ import (
 // sglangPort is the leader's port at which the pods of a replica connect under SGLang.
 const sglangPort = "20000"
 
+// checkHeadless refuses a command that cannot run as a worker with --headless. Only vllm serve has that mode
+// (vllm/entrypoints/cli/serve.py), and it runs no API server then.
+func (l line) checkHeadless(launcher v1alpha1.Launcher, leader bool) error {
+	words := l.words()
+	for i := range len(words) - 1 {
+		if words[i] == "-m" && engineOf(words[i:i+2]) == EngineVLLM {
+			return fmt.Errorf("launcher %s runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m %.80s", launcher, words[i+1])
+		}
+	}
+	if !leader && has(l.engineWords(), "--api-server-count", "-asc") {
+		return errAPIServers
+	}
+	return nil
+}
+
 // vllm adds vLLM's multi-node flags. Workers get --headless, because only the leader serves HTTP.
 func (l line) vllm(leader bool) (Command, error) {
 	if l.engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
+	}
+	if err := l.checkHeadless(v1alpha1.LauncherVLLM, leader); err != nil {
+		return Command{}, err
 	}
 	if used := value(l.words(), backend); used == "ray" {
 		return Command{}, fmt.Errorf("launcher VLLM starts no Ray cluster, which an engine with %s ray needs: leave the flag out, or set launcher: Ray", backend)

@@ -164,8 +164,11 @@ func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
 // append adds the flags that the command lacks, and tells whether there is a place for them.
 func (l *line) append(flags ...flag) bool {
 	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.engineWords(), f.names...) })
-	if len(missing) == 0 {
+	switch {
+	case len(missing) == 0:
 		return true
+	case l.startsShell():
+		return false
 	}
 	if l.script == 0 {
 		for _, f := range missing {

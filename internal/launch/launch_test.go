@@ -54,6 +54,22 @@ func TestLaunch(t *testing.T) {
 			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 2))"`, "sh", "nice", "-n", "5", "vllm", "serve", "M", "-dp", "4",
 				"--data-parallel-size-local", "2", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
 		},
+		"DataParallelServe": {
+			reason:  "The image's entrypoint is vllm, without serve.",
+			command: Command{Args: []string{"serve", "M", "-dpl=2"}},
+			options: dp,
+			leader:  Command{Args: []string{"serve", "M", "-dpl=2", "--data-parallel-size", "4", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)"}},
+			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 2))"`, "sh", "vllm", "serve", "M", "-dpl=2",
+				"--data-parallel-size", "4", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
+		},
+		"DataParallelTwice": {
+			reason:  "vLLM takes the last value of a flag, by whichever name.",
+			command: Command{Args: []string{"--data-parallel-size", "16", "-dp", "8"}},
+			options: dp,
+			leader:  Command{Args: []string{"--data-parallel-size", "16", "-dp", "8", "--data-parallel-size-local", "4", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)"}},
+			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 4))"`, "sh", "vllm", "serve", "--data-parallel-size", "16", "-dp", "8",
+				"--data-parallel-size-local", "4", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
+		},
 		"DataParallelScript": {
 			reason:  "A script keeps its shell.",
 			command: sh("prepare && vllm serve M -dpl 2 # end"),
@@ -272,6 +288,26 @@ func TestRefusals(t *testing.T) {
 		"DataParallelHiddenInScript": {
 			reason:  "What runs last is not known.",
 			command: sh("if true; then vllm serve M -dpl 8; fi"), options: dp, want: "make the engine's command the script's last line",
+		},
+		"DataParallelModule": {
+			reason:  "A worker would serve requests itself.",
+			command: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}, Args: []string{"-dpl=8"}}, options: dp,
+			want: "launcher VLLMDataParallel runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m vllm.entrypoints.openai.api_server",
+		},
+		"VLLMModule": {
+			reason:  "The module has no headless workers.",
+			command: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, options: vllm,
+			want: "launcher VLLM runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m vllm.entrypoints.openai.api_server",
+		},
+		"VLLMShellBehindTini": {
+			reason:  "What follows the script are its arguments, and no flags of the engine.",
+			command: Command{Command: []string{"tini", "--", "bash", "-c"}, Args: []string{"exec vllm serve M -tp 16"}}, options: vllm,
+			want: "run the engine without a shell",
+		},
+		"SGLangShellBehindEnv": {
+			reason:  "The same, for the other engine.",
+			command: Command{Command: []string{"env", "X=1", "sh", "-ec"}, Args: []string{"sglang serve M"}}, options: sglang,
+			want: "run the engine without a shell",
 		},
 		"RayWithMP": {
 			reason:  "Workers would wait in a Ray cluster that the engine does not use.",
@@ -493,5 +529,20 @@ func TestWords(t *testing.T) {
 	}
 	if got := Words(sh("vllm serve 'M'")); got != nil {
 		t.Errorf("want no words in front of a shell, got %q", got)
+	}
+}
+
+// TestWorkerRefusals is about commands that only a leader can have.
+func TestWorkerRefusals(t *testing.T) {
+	for name, o := range map[string]Options{"VLLM": vllm, "DataParallel": dp} {
+		t.Run(name, func(t *testing.T) {
+			c := Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "-dpl=8", "-asc=1"}}
+			if _, err := Leader(c, o); err != nil {
+				t.Errorf("the leader is refused: %v", err)
+			}
+			if _, err := Worker(c, o); err == nil || !strings.Contains(err.Error(), "move it to leaderTemplate") {
+				t.Errorf("vLLM starts no headless worker with a number of API servers, got %v", err)
+			}
+		})
 	}
 }

@@ -63,6 +63,20 @@ func (l line) program() bool {
 	}
 }
 
+// startsWithServe tells whether the words are arguments for an entrypoint that is the engine without serve.
+func (l line) startsWithServe() bool { return !l.program() && len(l.argv) > 0 && l.argv[0] == "serve" }
+
+// afterEntrypoint returns the words with vLLM's program before them, if the image's entrypoint would start it.
+func (l line) afterEntrypoint() []string {
+	switch {
+	case l.program():
+		return l.argv
+	case l.startsWithServe():
+		return slices.Concat([]string{"vllm"}, l.argv)
+	}
+	return slices.Concat([]string{"vllm", "serve"}, l.argv)
+}
+
 // words returns the words of the engine's command. They are nil if a script hides them.
 func (l line) words() []string {
 	if l.script == 0 {
@@ -127,6 +141,19 @@ func findScript(argv []string) int {
 		}
 	}
 	return 0
+}
+
+// startsShell tells whether a program before, such as tini, starts a shell with a script. What is after the script are the script's arguments.
+func (l line) startsShell() bool {
+	if l.script > 0 || l.engine() != EngineUnknown {
+		return false
+	}
+	for i := range l.argv {
+		if findScript(l.argv[i:]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // A flag is a flag that a launcher adds.

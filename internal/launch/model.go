@@ -76,23 +76,27 @@ func (l *line) model() string {
 }
 
 // serves tells whether the command has vllm serve.
-func (l *line) serves() bool { return serveIndex(l.words()) > 0 }
+func (l *line) serves() bool { return l.serveIndex() >= 0 }
 
-// serveIndex is the index of serve in vllm serve, or 0.
-func serveIndex(words []string) int {
+// serveIndex is the index of serve in vllm serve, or -1.
+func (l *line) serveIndex() int {
+	words := l.words()
+	if l.startsWithServe() {
+		return 0
+	}
 	for i := 1; i < len(words); i++ {
 		if words[i] == "serve" && path.Base(words[i-1]) == "vllm" {
 			return i
 		}
 	}
-	return 0
+	return -1
 }
 
 // afterServe puts a word behind vllm serve, if the command has it.
 func (l *line) afterServe(w string) {
-	i := serveIndex(l.words())
+	i := l.serveIndex()
 	switch {
-	case i == 0:
+	case i < 0:
 	case l.script > 0:
 		script := l.argv[l.script]
 		last, _ := lastCommand(script)

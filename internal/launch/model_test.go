@@ -28,6 +28,10 @@ func TestWithModel(t *testing.T) {
 			Command{Args: []string{"vllm", "serve"}}, EngineVLLM, claim,
 			Command{Args: []string{"vllm", "serve", "/mnt/models/qwen", "--served-model-name", "Qwen/Qwen3-8B"}}, "",
 		},
+		"ServeOfEntrypoint": {
+			Command{Args: []string{"serve", "--port=8000"}}, EngineVLLM, claim,
+			Command{Args: []string{"serve", "/mnt/models/qwen", "--port=8000", "--served-model-name", "Qwen/Qwen3-8B"}}, "",
+		},
 		"Entrypoint": {
 			Command{Args: []string{"--max-model-len=8192"}}, EngineVLLM, claim,
 			Command{Args: []string{"--max-model-len=8192", "--model", "/mnt/models/qwen", "--served-model-name", "Qwen/Qwen3-8B"}}, "",

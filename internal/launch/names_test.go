@@ -26,6 +26,12 @@ func TestNamesOf(t *testing.T) {
 			engine:  EngineVLLM,
 			want:    Names{Served: []string{"chat", "chat-large"}, Adapters: []string{"a"}, Complete: true},
 		},
+		"Serve": {
+			reason:  "The image's entrypoint may be vllm, without serve.",
+			command: Command{Args: []string{"serve", "base"}},
+			engine:  EngineVLLM,
+			want:    Names{Served: []string{"base"}, Complete: true},
+		},
 		"Underscores": {
 			reason:  "Flags may be written with underscores.",
 			command: Command{Args: []string{"--model", "base", "--served_model_name", "chat"}},

@@ -30,10 +30,7 @@ func Override(under Command, over []string) (command, args []Word, err error) {
 	if l := parse(under); l.script > 0 {
 		return nil, nil, errors.New("it is a shell's script, into which no arguments can be put")
 	}
-	head := slices.IndexFunc(under.Command, func(w string) bool { return strings.HasPrefix(w, "--") })
-	if head < 0 {
-		head = len(under.Command)
-	}
+	head := firstFlag(under.Command)
 	for i := range head {
 		command = append(command, Word{Index: i})
 	}
@@ -60,6 +57,24 @@ func Override(under Command, over []string) (command, args []Word, err error) {
 		return command, appendWords(args, given.rest, true), nil
 	}
 	return command, appendWords(args, own.rest, false), nil
+}
+
+// firstFlag returns the index of the first flag in a command, or the command's length. Programs before the engine, such as
+// tini -- or numactl --all, have flags of their own. Without a known engine, a -- only ends these.
+func firstFlag(command []string) int {
+	from := 0
+	for i := range len(command) - 1 {
+		if engineOf(command[i:i+2]) != EngineUnknown {
+			from = i + 2
+			break
+		}
+	}
+	for i := from; i < len(command); i++ {
+		if w := command[i]; strings.HasPrefix(w, "--") && (from > 0 || w != "--") {
+			return i
+		}
+	}
+	return len(command)
 }
 
 // A given flag is the indexes of its words.

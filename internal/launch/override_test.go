@@ -103,6 +103,21 @@ func TestOverride(t *testing.T) {
 			command: "vllm serve org/small --a 1 --b 2", args: "--c 3", over: "--a 4",
 			wantCommand: "vllm serve org/small", want: "--b 2 --c 3 --a 4",
 		},
+		"Init": {
+			reason:  "The -- is tini's.",
+			command: "tini -- vllm serve", args: "m -tp 8", over: "--a 1",
+			wantCommand: "tini -- vllm serve", want: "m -tp 8 --a 1",
+		},
+		"InitOfAnother": {
+			reason:  "So it is where the engine is not known.",
+			command: "tini -- server", args: "m --b 8", over: "--b 1",
+			wantCommand: "tini -- server", want: "m --b 1",
+		},
+		"FlagOfNumactl": {
+			reason:  "Programs before the engine have flags of their own.",
+			command: "numactl --interleave=all vllm serve", args: "m", over: "--a 1",
+			wantCommand: "numactl --interleave=all vllm serve", want: "m --a 1",
+		},
 		"ValueInArgs": {
 			reason:  "A flag may be in command, and its value in args.",
 			command: "vllm serve m --a", args: "1 --b", over: "--b",

@@ -34,14 +34,7 @@ func (l line) rayHead(port int32) (Command, error) {
 	if l.script > 0 {
 		return l.rayBeforeScript(start), nil
 	}
-	argv := l.argv
-	switch {
-	case l.program():
-	case argv[0] == "serve":
-		argv = append([]string{"vllm"}, argv...)
-	default:
-		argv = append([]string{"vllm", "serve"}, argv...)
-	}
+	argv := l.afterEntrypoint()
 	tail := ""
 	if !has(argv, backend) {
 		tail = " " + backend + " ray"

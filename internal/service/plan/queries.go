@@ -26,7 +26,7 @@ var queries = map[string]query{
 	"runningRequests":              totalOf(runningMetrics),
 	"kvCacheUtilizationPercent":    percentOf(usageMetrics),
 	"tokensPerSecond":              rateOf(tokensMetrics, runningMetrics),
-	"timeToFirstTokenMilliseconds": timeOf(firstTokenMetrics, runningMetrics),
+	"timeToFirstTokenMilliseconds": timeOf(firstTokenMetrics, runningMetrics, waitingMetrics),
 }
 
 var (
@@ -134,12 +134,12 @@ func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "
 const onlySGLang = "engine_type"
 
 // timeOf is about histograms of seconds. While a role has both engines, the longer time counts. Without requests its quantile is NaN, which no comparison lets pass.
-// Then 0 counts, if the engines have metrics at all. The number of engines makes it a sum. They are counted by a gauge, whose
+// Then 0 counts, if the engines have metrics at all, and no request waits: engines that give it no token need not be fewer. The number of engines makes it a sum. They are counted by a gauge, whose
 // labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
 //
 // No more engines count than at the start of the window. Its requests had only those, and each engine that starts would make the
 // HorizontalPodAutoscaler ask for more. If there was none, all count. So they do if Prometheus had just begun to read them.
-func timeOf(histograms, gauges []string) query {
+func timeOf(histograms, gauges, waiting []string) query {
 	each := func(suffix string) []string {
 		all := slices.Clone(histograms)
 		for i := range all {
@@ -152,7 +152,7 @@ func timeOf(histograms, gauges []string) query {
 			return "count(group without (" + ranks + ") (" + freshAt(series(s, gauges...), fresh, offset) + "))"
 		}
 		return "(max((1000 * histogram_quantile(0.95, sum by (le, " + onlySGLang + ") (rate(" + series(s, each("_bucket")...) + window + ")))) >= 0)" +
-			" or 0 * " + sumOfRates(series(s, each("_count")...), window) + ")" +
+			" or 0 * " + sumOfRates(series(s, each("_count")...), window) + " unless sum(" + series(s, waiting...) + ") > 0)" +
 			" * ((" + engines(before) + " and count(last_over_time(" + series(s, gauges...) + longBefore + "))) < " + engines("") + " or " + engines("") + ")"
 	}
 }

@@ -16,31 +16,51 @@ import (
 //
 // A few replicas that start beside many others change a sum by less than the HorizontalPodAutoscaler minds. In a large role, some
 // replica may start at any time.
+//
+// Requests reach decode by prefill, and the other way round. So while many of the one start, the other has less load than it will have.
 func (p *Plan) pauseScaleIn(running *Running) {
-	count, starting, until := map[*Role]int32{}, map[*Role]int32{}, map[*Role]time.Time{}
+	replicas := map[*Role][]*Replica{}
 	for c, r := range p.Replicas() {
 		if !r.Extra && !c.Leaving {
-			count[r.Role]++
+			replicas[r.Role] = append(replicas[r.Role], r)
 		}
-		a, scale := r.Role.Autoscaler, p.Scales[r.Role.Name]
-		if a == nil || scale == nil || r.Role.scaling.Target == nil || r.Extra || c.Leaving || scale.Requested <= max(1, a.Min) {
+	}
+	for _, r := range p.Roles {
+		a, scale := r.Autoscaler, p.Scales[r.Name]
+		if a == nil || scale == nil || r.scaling.Target == nil || scale.Requested <= max(1, a.Min) {
 			continue // A role at its minimum loses none, and may go to 0.
 		}
-		at := slices.IndexFunc(p.spec.Roles, func(s v1alpha1.Role) bool { return s.Name == r.Role.Name })
-		startup, _, _ := p.spec.Roles[at].LifecycleOf()
-		end := r.startsUntil(running.Replica(r.Key), time.Duration(startup)*time.Second, running.Now)
-		if !end.After(running.Now) {
-			continue
-		}
-		starting[r.Role]++
-		until[r.Role] = sorting.Earlier(until[r.Role], end)
-	}
-	for r, n := range starting {
-		if n*tolerated > min(p.Scales[r.Name].Requested, count[r]) {
-			r.Autoscaler.Starting = true
-			p.decideAt(until[r])
+		for _, of := range p.Roles {
+			if of != r && !(p.InPair(of) && p.InPair(r)) {
+				continue
+			}
+			if until := p.manyStart(of, replicas[of], settling(r.scaling.Target), running); !until.IsZero() {
+				a.Starting = true
+				p.decideAt(until)
+			}
 		}
 	}
+}
+
+// manyStart returns until when one of the replicas of a role starts, if that is more than a few of them, or zero.
+func (p *Plan) manyStart(r *Role, replicas []*Replica, settling time.Duration, running *Running) time.Time {
+	at := slices.IndexFunc(p.spec.Roles, func(s v1alpha1.Role) bool { return s.Name == r.Name })
+	startup, _, _ := p.spec.Roles[at].LifecycleOf()
+	starting, until := 0, time.Time{}
+	for _, of := range replicas {
+		if end := of.startsUntil(running.Replica(of.Key), time.Duration(startup)*time.Second, settling, running.Now); end.After(running.Now) {
+			starting++
+			until = sorting.Earlier(until, end)
+		}
+	}
+	count := len(replicas)
+	if scale := p.Scales[r.Name]; scale != nil {
+		count = min(count, int(scale.Requested))
+	}
+	if starting*tolerated <= count {
+		return time.Time{}
+	}
+	return until
 }
 
 // tolerated is what share of the replicas may start while others are removed: one of so many. A HorizontalPodAutoscaler minds no
@@ -51,14 +71,22 @@ const tolerated = 10
 // the HorizontalPodAutoscaler has such a result.
 const settles = maxInterval + time.Minute
 
+// settling is how long that is for a target. One that is measured in a window knows the load once the replicas have served for all of it.
+func settling(t *v1alpha1.ScalingTarget) time.Duration {
+	if t.TokensPerSecond != nil || t.TimeToFirstTokenMilliseconds != nil {
+		return covered + settles
+	}
+	return settles
+}
+
 // startsUntil is until when a replica that exists counts as one that starts. What has not served for longer than it may take to
 // start does not: it may fail for ever. Crashes do not matter, because all replicas may have crashed together.
-func (r *Replica) startsUntil(state rollout.State, startup time.Duration, now time.Time) time.Time {
+func (r *Replica) startsUntil(state rollout.State, startup, settling time.Duration, now time.Time) time.Time {
 	switch released := !r.Held && !r.Updated; {
 	case state.Since.IsZero():
 		return time.Time{}
 	case state.Serving && !released:
-		return state.Since.Add(settles)
+		return state.Since.Add(settling)
 	case state.Broken:
 		return state.Since.Add(startup)
 	}

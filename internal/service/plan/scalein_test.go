@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -46,6 +47,8 @@ func TestPauseScaleIn(t *testing.T) {
 		"Missing":   {reason: "It may wait for its weights or its gang.", target: target},
 		"Extra":     {reason: "It is beyond what the autoscaler asks for.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, replica: Replica{Extra: true}, target: target},
 		"Leaving":   {reason: "It runs elsewhere instead.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}, leaving: true, target: target},
+		"Window":    {reason: "The mean has minutes in which the replica did not serve.", state: rollout.State{Exists: true, Serving: true, Since: ago(7)}, replica: Replica{Updated: true}, target: &v1alpha1.ScalingTarget{TokensPerSecond: ptr.To[int32](900)}, want: true, due: now.Add(time.Minute)},
+		"NoWindow":  {reason: "A gauge has no former minutes.", state: rollout.State{Exists: true, Serving: true, Since: ago(7)}, replica: Replica{Updated: true}, target: target},
 		"Triggers":  {reason: "What the user measures need not be engines.", state: rollout.State{Exists: true, Broken: true, Since: ago(9)}},
 	}
 	for name, tc := range cases {
@@ -57,6 +60,7 @@ func TestPauseScaleIn(t *testing.T) {
 				replicas = append(replicas, Replica{Key: key.Parse("leaderworkerset/w/0"), Role: role, Updated: true})
 			}
 			p := &Plan{
+				Roles:    []*Role{role},
 				Scales:   map[string]*Scale{"w": {Requested: cmp.Or(tc.requested, 2)}},
 				spec:     &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{{Name: "router"}, {Name: "w", Lifecycle: &v1alpha1.Lifecycle{StartupSeconds: ptr.To[int32](600)}}}},
 				Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: replicas}}}},
@@ -72,6 +76,38 @@ func TestPauseScaleIn(t *testing.T) {
 			}
 			if !p.Due.Equal(tc.due) {
 				t.Errorf("%s it is decided anew at %s, want %s", tc.reason, p.Due, tc.due)
+			}
+		})
+	}
+}
+
+// TestPausePair proves that decode loses no replicas while those of prefill start, and the other way round. A role that is in no pair may lose some.
+func TestPausePair(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, want := range map[string]map[string]bool{"p": {"p": true, "d": true, "w": false}, "d": {"p": true, "d": true, "w": false}, "w": {"p": false, "d": false, "w": true}} {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Scales: map[string]*Scale{}, spec: &v1alpha1.InferenceServiceSpec{}}
+			group := Group{}
+			for _, of := range []struct {
+				name string
+				kind v1alpha1.ComponentType
+			}{{"p", v1alpha1.ComponentTypePrefiller}, {"d", v1alpha1.ComponentTypeDecoder}, {"w", v1alpha1.ComponentTypeWorker}} {
+				role := &Role{Name: of.name, Type: of.kind, Autoscaler: &Autoscaler{}, scaling: &v1alpha1.RoleScaling{Target: &v1alpha1.ScalingTarget{RunningRequests: ptr.To[int32](3)}}}
+				p.Roles, p.Scales[of.name] = append(p.Roles, role), &Scale{Requested: 2}
+				p.spec.Roles = append(p.spec.Roles, v1alpha1.Role{Name: of.name})
+				group.Replicas = append(group.Replicas, Replica{Key: key.Parse("leaderworkerset/" + of.name + "/0"), Role: role, Updated: true})
+			}
+			p.Clusters = []ClusterPlan{{Groups: []Group{group}}}
+			p.pauseScaleIn(&Running{Now: now, Replica: func(k key.Key) rollout.State {
+				starts := k == key.Parse("leaderworkerset/"+name+"/0")
+				return rollout.State{Exists: true, Serving: !starts, Broken: starts, Since: now.Add(-9 * time.Minute)}
+			}})
+			got := map[string]bool{}
+			for _, r := range p.Roles {
+				got[r.Name] = r.Autoscaler.Starting
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("while %s starts, -want +got:\n%s", name, diff)
 			}
 		})
 	}

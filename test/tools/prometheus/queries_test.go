@@ -228,6 +228,11 @@ func TestExternalMetrics(t *testing.T) {
 			series: requests(`pod="a",engine="0"`) + "\n" + `vllm:num_requests_running{SERIES,pod="a",engine="0"} _x12 0x48` + "\n" + `vllm:num_requests_running{SERIES,pod="b",engine="0"} _x12 0x48`,
 			after:  ends, want: []float64{950},
 		},
+		"FirstTokenStuck": {
+			reason: "Requests wait and none gets a first token, so its time is not known.", metric: firstToken, after: ends, want: nil,
+			series: `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="+Inf"} 7x60` + "\n" + `vllm:time_to_first_token_seconds_count{SERIES,pod="a"} 7x60` + "\n" +
+				`vllm:num_requests_running{SERIES,pod="a"} 4x60` + "\n" + `vllm:num_requests_waiting{SERIES,pod="a"} 9x60`,
+		},
 		"FirstTokenIdle": {
 			reason: "Without requests it is 0.", metric: firstToken, after: ends, want: []float64{0},
 			series: `vllm:time_to_first_token_seconds_bucket{SERIES,pod="a",le="+Inf"} 7x60` + "\n" + `vllm:time_to_first_token_seconds_count{SERIES,pod="a"} 7x60` + "\n" + `vllm:num_requests_running{SERIES,pod="a"} 0x60`,

@@ -76,6 +76,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 	p.role.Recovery, p.role.RestartGrace = role.RecoveryOf()
 	// Validation reports a missing template.
 	if role.Template != nil && p.templates() {
+		p.role.line = p.engineLine(&p.role.Leader, p.leaderPath())
 		p.ports()
 		if p.checkCommands() {
 			p.launch()
@@ -83,7 +84,6 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 		p.environment()
 		p.lifecycle()
 		p.warnOfLifecycle()
-		p.role.line = p.engineLine(&p.role.Leader, p.leaderPath())
 		p.metrics()
 		p.checkPodResources()
 		p.warnOfArguments()
@@ -294,7 +294,7 @@ func (p *rolePlanner) warnOfArguments() {
 		p.warn(t.enginePath(p.leaderPath()).Child("args"),
 			`prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`)
 	}
-	if port := launch.Port(p.role.Leader.command()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
+	if port := portOfFlag(p.role.Leader.engine()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
 		p.warn(p.role.Leader.enginePath(p.leaderPath()).Child("ports"),
 			"clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
 	}

@@ -181,7 +181,10 @@ func (p *rolePlanner) hidden(t *PodTemplate) string {
 // the template says the port, or the engine is told to take one.
 func (p *rolePlanner) portUnknown(t *PodTemplate) string {
 	switch {
-	case p.role.Sidecar != nil, p.launcher() == v1alpha1.LauncherSGLang, p.namedPort(t.engine()) != 0:
+	case p.role.Sidecar != nil, p.namedPort(t.engine()) != 0:
+	case p.role.line != nil && p.role.line.Has("--port"):
+		return "the port that --port sets is not known: name the port in ports"
+	case p.launcher() == v1alpha1.LauncherSGLang:
 	case launch.ListenerOf(t.command()).File:
 		return "the file of --config may say the port: set --port, or name the port in ports"
 	case p.isSGLang(t):

@@ -157,6 +157,37 @@ func TestLifecycle(t *testing.T) {
 			container: `{name: engine, image: x, command: [vllm, serve, --config, /c], ports: [{containerPort: 9000}]}`,
 			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
 		},
+		"PortOfVariable": {
+			reason:    "The value of a variable is known.",
+			container: `{name: engine, image: x, command: [vllm, serve, /m, --port, $(PORT)], env: [{name: PORT, value: "9000"}]}`,
+			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"PortOfVariableInScript": {
+			reason:    "Kubernetes expands it in a script, too.",
+			container: `{name: engine, image: x, command: [sh, -c, "exec vllm serve /m --port=$(PORT)"], env: [{name: PORT, value: "9000"}]}`,
+			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"PortOfObject": {
+			reason:    "A value that only the cluster has is not known.",
+			container: `{name: engine, image: x, command: [vllm, serve, /m, --port, $(PORT)], env: [{name: PORT, valueFrom: {configMapKeyRef: {name: c, key: port}}}]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"PortOfObjectAndContainerPort": {
+			reason:    "The port of the container says it.",
+			container: `{name: engine, image: x, command: [vllm, serve, /m, --port, $(PORT)], env: [{name: PORT, valueFrom: {configMapKeyRef: {name: c, key: port}}}], ports: [{containerPort: 9000}]}`,
+			want:      want{Probe: hour(9000), Drain: 30, Grace: 60, WorkerDrain: 30},
+		},
+		"PortOfShell": {
+			reason:    "A shell may change a variable before it starts the engine.",
+			container: `{name: engine, image: x, command: [sh, -c, "PORT=9001; exec vllm serve /m --port $PORT"], env: [{name: PORT, value: "9000"}]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
+		"SGLangLauncherWithPortOfObject": {
+			reason:    "The launcher adds no port beside that of the user.",
+			role:      v1alpha1.Role{Multinode: multinode(2, v1alpha1.LauncherSGLang)},
+			container: `{name: engine, image: x, command: [python3, -m, sglang.launch_server, --port=$(PORT)], envFrom: [{configMapRef: {name: c}}]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
 		"ShortGrace": {
 			reason:    "A grace period that leaves no time to wait stays as well.",
 			pod:       "terminationGracePeriodSeconds: 30, ",
@@ -238,6 +269,7 @@ func TestNoReadiness(t *testing.T) {
 		"Localhost":    {`command: [vllm, serve, /m, --host=localhost]`, "has no readinessProbe, and the function adds none, because the engine listens on localhost: set --host 0.0.0.0" + ends},
 		"SGLang":       {`command: [sglang, serve, --model-path, m]`, "has no readinessProbe, and the function adds none, because SGLang listens on localhost without --host: set --host 0.0.0.0" + ends},
 		"SGLangPort":   {`command: [sglang, serve, --model-path, m, --host=::]`, "has no readinessProbe, and the function adds none, because SGLang listens on port 30000 without --port: set --port 8000" + ends},
+		"Variable":     {`command: [sglang, serve, --model-path, m, --host=::, --port=$(PORT)]`, "has no readinessProbe, and the function adds none, because the port that --port sets is not known: name the port in ports" + ends},
 		"File":         {`command: [vllm, serve, --config=/c]`, "has no readinessProbe, and the function adds none, because the file of --config may say the port: set --port, or name the port in ports" + ends},
 	}
 	for name, tc := range cases {

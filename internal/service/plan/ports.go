@@ -63,7 +63,7 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 // the one that the command sets with --port, then the first one. Ray's ports do not count. That of the Input comes last if nothing here
 // starts Ray: the engine's own script may.
 func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
-	flagPort := launch.Port(launch.Command{Command: c.Command, Args: c.Args})
+	flagPort := portOfFlag(c)
 	first, last := int32(0), int32(0)
 	for _, port := range c.Ports {
 		switch n := port.ContainerPort; {
@@ -77,6 +77,11 @@ func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 		}
 	}
 	return cmp.Or(first, flagPort, last)
+}
+
+// portOfFlag returns the port that a container's command sets with --port, or 0 if it sets none or that is not known.
+func portOfFlag(c *corev1.Container) int32 {
+	return launch.Port(launch.Expand(launch.Command{Command: c.Command, Args: c.Args}, c.Env))
 }
 
 // freePort returns a port that no container of the pod names, and that is not taken otherwise.

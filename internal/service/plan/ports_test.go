@@ -61,3 +61,42 @@ func TestRayPort(t *testing.T) {
 		})
 	}
 }
+
+// TestPortOfVariable shows that a variable of Kubernetes says the port as well as a number, where its value is known.
+func TestPortOfVariable(t *testing.T) {
+	type want struct {
+		Port, EnginePort int32
+		Warnings         []string
+	}
+	const engine = `{name: vllm, image: x, command: [vllm, serve, M, --kv-transfer-config, X, --port, $(PORT)], env: [{name: PORT, value: "9000"}]`
+	const own = `initContainers: [{name: proxy, image: "llm-d-routing-sidecar:v0.7", args: [--port=$(PORT), --enable-ssrf-protection, --inference-pool=a/b], env: [{name: PORT, value: "8080"}]}], `
+	worker, decoder := v1alpha1.ComponentTypeWorker, v1alpha1.ComponentTypeDecoder
+	cases := map[string]struct {
+		reason string
+		kind   v1alpha1.ComponentType
+		spec   string
+		want   want
+	}{
+		"Worker":     {"Clients go where the engine listens.", worker, `containers: [` + engine + `}]`, want{9000, 9000, nil}},
+		"Ports":      {"Of several ports, it is that of the flag.", worker, `containers: [` + engine + `, ports: [{containerPort: 8080}, {containerPort: 9000}]}]`, want{9000, 9000, nil}},
+		"Other":      {"The two differ.", worker, `containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8000, 8000, []string{"clients connect to port 8000, but --port makes the engine listen on 9000: use one port for both"}}},
+		"Sidecar":    {"The routing sidecar takes the engine's port.", decoder, `containers: [` + engine + `}]`, want{9000, 8200, nil}},
+		"OwnSidecar": {"So does one of the user's.", decoder, own + `containers: [` + engine + `}]`, want{8080, 9000, nil}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{Name: "r", ComponentType: tc.kind, Template: document(t, `{spec: {`+tc.spec+`}}`)}
+			r, warnings, errs := planRole(0, role, loads{}, defaultInput(), true)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			got := want{r.Port, r.EnginePort, nil}
+			for _, w := range warnings {
+				got.Warnings = append(got.Warnings, w.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

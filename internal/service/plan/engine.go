@@ -290,10 +290,7 @@ func (p *rolePlanner) warnOfArguments() {
 	if p.ownLeader() {
 		p.warnAbout(&p.role.Leader, p.leaderPath())
 	}
-	if t := &p.role.Leader; p.paired && p.isVLLM(t) && !t.mentions("kv-transfer-config") {
-		p.warn(t.enginePath(p.leaderPath()).Child("args"),
-			`prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`)
-	}
+	p.warnOfTransfer()
 	if port := portOfFlag(p.role.Leader.engine()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
 		p.warn(p.role.Leader.enginePath(p.leaderPath()).Child("ports"),
 			"clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)

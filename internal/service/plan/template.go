@@ -199,10 +199,12 @@ func (t *PodTemplate) mentions(text string) bool { return t.says(text) || len(t.
 
 // says tells whether the engine's command or environment contains a text, as far as their values are known.
 func (t *PodTemplate) says(text string) bool {
-	c := t.engine()
-	contains := func(s string) bool { return strings.Contains(s, text) }
-	return slices.ContainsFunc(c.Command, contains) || slices.ContainsFunc(c.Args, contains) ||
-		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return contains(e.Value) })
+	return t.envSays(text) || slices.ContainsFunc(t.words(), func(s string) bool { return strings.Contains(s, text) })
+}
+
+// envSays tells whether the engine's environment contains a text, as far as its values are known.
+func (t *PodTemplate) envSays(text string) bool {
+	return slices.ContainsFunc(t.engine().Env, func(e corev1.EnvVar) bool { return strings.Contains(e.Value, text) })
 }
 
 // enginePath is the path of the engine's container.

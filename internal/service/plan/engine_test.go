@@ -260,11 +260,11 @@ func TestPlanRole(t *testing.T) {
 		"SGLangDecode": {
 			reason:   "The variables of vLLM are for vLLM.",
 			role:     v1alpha1.Role{Name: "d", ComponentType: v1alpha1.ComponentTypeDecoder},
-			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --host, 0.0.0.0, --port, "8000"]}]}}`,
+			template: `{spec: {containers: [{name: x, image: vllm-and-sglang, command: [python3, -m, sglang.launch_server], args: [--model-path, M, --disaggregation-mode, decode, --host, 0.0.0.0, --port, "8000"]}]}}`,
 			pairs:    true,
 			want: want{
 				role:      Role{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1, Nodes: 1, Port: 8000, EnginePort: 8200, Sidecar: sglangSidecar, PodLabels: map[string]string{"llm-d.ai/role": "decode", "inference.networking.k8s.io/engine-type": "sglang"}},
-				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path", "M", "--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
+				leader:    pod{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path", "M", "--disaggregation-mode", "decode", "--host", "0.0.0.0", "--port", "8200"}, SharedMemory: true},
 				worker:    pod{SharedMemory: true},
 				resources: map[string]string{},
 			},

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	lacksConnector = `prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`
-	lacksMode      = "prefill cannot pass the KV cache to decode: "
+	cannotPass     = "prefill cannot pass the KV cache to decode"
+	lacksConnector = cannotPass + `: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`
 )
 
 // TestWarnOfTransfer shows which engines of prefill and decode are not told to hand over the KV cache.
 func TestWarnOfTransfer(t *testing.T) {
+	const sglang = "command: [python3, -m, sglang.launch_server, --model-path=m"
 	prefiller, decoder := v1alpha1.ComponentTypePrefiller, v1alpha1.ComponentTypeDecoder
 	cases := map[string]struct {
 		reason    string
@@ -40,6 +41,17 @@ func TestWarnOfTransfer(t *testing.T) {
 		"Program":         {"Of a program that is not known, the words count.", prefiller, `command: [./vllm.sh, --kv_transfer_config=x]`, "", ""},
 		"ProgramWithout":  {"They do not name it.", prefiller, `command: [./vllm.sh]`, ".args", lacksConnector},
 		"Worker":          {"A worker needs no other role.", v1alpha1.ComponentTypeWorker, `command: [vllm, serve, m]`, "", ""},
+
+		"SGLangPrefill":     {"The mode is that of the role.", prefiller, sglang + `, --disaggregation-mode=prefill]`, "", ""},
+		"SGLangDecode":      {"So it is here.", decoder, sglang + `, --disaggregation-mode, decode]`, "", ""},
+		"SGLangNoMode":      {"SGLang serves alone by default.", prefiller, sglang + `]`, ".args", cannotPass + ": add --disaggregation-mode=prefill"},
+		"SGLangNoModeThere": {"So does decode.", decoder, `command: [sh, -c, "sglang serve --model-path m"]`, ".args", cannotPass + ": add --disaggregation-mode=decode"},
+		"SGLangOther":       {"The mode is that of the other role.", prefiller, sglang + `, --disaggregation-mode, decode]`, ".command[4]", cannotPass + " with --disaggregation-mode decode: set it to prefill in a prefiller"},
+		"SGLangNull":        {"SGLang is told to serve alone.", decoder, sglang + `, --disaggregation-mode=null]`, ".command[4]", cannotPass + " with --disaggregation-mode null: set it to decode in a decoder"},
+		"SGLangVariable":    {"Its value is not known.", decoder, sglang + `, --disaggregation-mode=$(MODE)]`, "", ""},
+		"SGLangOpen":        {"A variable may be the flag.", decoder, sglang + `, $(MORE)]`, "", ""},
+		"SGLangFile":        {"A file may have it.", decoder, sglang + `, --config=/c]`, "", ""},
+		"SGLangWorker":      {"A worker serves alone.", v1alpha1.ComponentTypeWorker, sglang + `]`, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +70,7 @@ func TestWarnOfTransfer(t *testing.T) {
 // TestWarnOfTransferOfWorkers shows that workers with a template of their own need the flags of their leader, if they start an engine.
 func TestWarnOfTransferOfWorkers(t *testing.T) {
 	const vllm, connector = "vllm, serve, m, -tp=2, -pp=1", ", --kv-transfer-config, x"
+	const sglang, mode = "python3, -m, sglang.launch_server, --model-path=m", ", --disaggregation-mode=prefill"
 	cases := map[string]struct {
 		reason         string
 		launcher       v1alpha1.Launcher
@@ -69,6 +82,8 @@ func TestWarnOfTransferOfWorkers(t *testing.T) {
 		"Both":         {"Both have one.", v1alpha1.LauncherVLLM, vllm + connector, vllm + connector, ""},
 		"Ray":          {"Ray starts the workers, and their own command does not run.", v1alpha1.LauncherRay, vllm + connector, vllm, ""},
 		"OtherProgram": {"It starts no engine, as far as is known.", v1alpha1.LauncherNone, vllm + connector, "ray, start, --block", ""},
+		"SGLang":       {"The same goes for SGLang.", v1alpha1.LauncherSGLang, sglang + mode, sglang, "template: " + cannotPass + ": add --disaggregation-mode=prefill"},
+		"SGLangBoth":   {"Both have the mode.", v1alpha1.LauncherSGLang, sglang + mode, sglang + mode, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +114,7 @@ func transferDoubts(t *testing.T, role v1alpha1.Role) []Warning {
 	}
 	var all []Warning
 	for _, w := range warnings {
-		if strings.HasPrefix(w.Message, lacksMode) {
+		if strings.HasPrefix(w.Message, cannotPass) {
 			all = append(all, w)
 		}
 	}

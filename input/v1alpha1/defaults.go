@@ -51,6 +51,7 @@ func (p *Policy) setDefaults() {
 		routes = *p.Routes
 	}
 	routes.OwnGateways = cmp.Or(routes.OwnGateways, Allow)
+	routes.ExperimentalFields = cmp.Or(routes.ExperimentalFields, Deny)
 	limits := Limits{}
 	if p.Limits != nil {
 		limits = *p.Limits

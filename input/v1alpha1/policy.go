@@ -221,6 +221,13 @@ type Routes struct {
 	// +kubebuilder:validation:MaxItems=3
 	AllowedFilters []RouteFilter `json:"allowedFilters,omitempty"`
 
+	// ExperimentalFields says whether rules of routes may have the fields retry and
+	// sessionPersistence, which only the experimental channel of the Gateway API has. Allow
+	// them if all clusters have its definitions: where one lacks a field, nothing of a
+	// service with it can be applied. Defaults to Deny.
+	// +optional
+	ExperimentalFields Access `json:"experimentalFields,omitempty"`
+
 	// AllowedBackendNamespaces are namespaces in which routes may have backends, as names
 	// or patterns with '*'. The service's own namespace is always allowed. There are no
 	// others by default. The Gateway API requires a ReferenceGrant in these namespaces as

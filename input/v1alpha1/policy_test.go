@@ -39,7 +39,7 @@ func TestPolicyOf(t *testing.T) {
 			doc:    `{}`,
 			want: inputv1alpha1.Policy{
 				PodSecurity: &inputv1alpha1.PodSecurity{Enforce: "baseline", EnforceVersion: "latest"},
-				Routes:      &inputv1alpha1.Routes{OwnGateways: "Allow"},
+				Routes:      &inputv1alpha1.Routes{OwnGateways: "Allow", ExperimentalFields: "Deny"},
 				Limits:      &inputv1alpha1.Limits{},
 				ModelCaches: &inputv1alpha1.ModelCaches{},
 			},
@@ -56,7 +56,7 @@ tenants:
 `,
 			want: inputv1alpha1.Policy{
 				PodSecurity:               &inputv1alpha1.PodSecurity{Enforce: "privileged", EnforceVersion: "latest"},
-				Routes:                    &inputv1alpha1.Routes{OwnGateways: "Allow"},
+				Routes:                    &inputv1alpha1.Routes{OwnGateways: "Allow", ExperimentalFields: "Deny"},
 				AllowedQueues:             []string{"first"},
 				AllowedPriorityClassNames: []string{"low"},
 				Limits:                    &inputv1alpha1.Limits{Devices: ptr.To[int32](8)},
@@ -73,7 +73,7 @@ tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]},
 `,
 			want: inputv1alpha1.Policy{
 				PodSecurity: &inputv1alpha1.PodSecurity{Enforce: "restricted", EnforceVersion: "latest", AllowedCapabilities: []corev1.Capability{"IPC_LOCK"}},
-				Routes:      &inputv1alpha1.Routes{OwnGateways: "Deny", DefaultHostname: "{service}.{namespace}.example.com"},
+				Routes:      &inputv1alpha1.Routes{OwnGateways: "Deny", ExperimentalFields: "Deny", DefaultHostname: "{service}.{namespace}.example.com"},
 				Limits:      &inputv1alpha1.Limits{Replicas: ptr.To[int32](2), Devices: ptr.To[int32](64)},
 				ModelCaches: &inputv1alpha1.ModelCaches{},
 			},
@@ -83,7 +83,7 @@ tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]},
 			doc:    `{allowedQueues: [shared], tenants: [{namespaces: [team-a], allowedQueues: []}]}`,
 			want: inputv1alpha1.Policy{
 				PodSecurity:   &inputv1alpha1.PodSecurity{Enforce: "baseline", EnforceVersion: "latest"},
-				Routes:        &inputv1alpha1.Routes{OwnGateways: "Allow"},
+				Routes:        &inputv1alpha1.Routes{OwnGateways: "Allow", ExperimentalFields: "Deny"},
 				AllowedQueues: []string{},
 				Limits:        &inputv1alpha1.Limits{},
 				ModelCaches:   &inputv1alpha1.ModelCaches{},
@@ -108,7 +108,7 @@ tenants: [{namespaces: [team-a], podSecurity: {allowedCapabilities: [IPC_LOCK]},
 func TestPolicyDefaults(t *testing.T) {
 	want := inputv1alpha1.Policy{
 		PodSecurity: &inputv1alpha1.PodSecurity{Enforce: inputv1alpha1.PodSecurityBaseline, EnforceVersion: "latest"},
-		Routes:      &inputv1alpha1.Routes{OwnGateways: inputv1alpha1.Allow},
+		Routes:      &inputv1alpha1.Routes{OwnGateways: inputv1alpha1.Allow, ExperimentalFields: inputv1alpha1.Deny},
 		Limits:      &inputv1alpha1.Limits{},
 		ModelCaches: &inputv1alpha1.ModelCaches{},
 	}

@@ -127,6 +127,7 @@ func validateProviderConfig(at *field.Path, c AllowedProviderConfig) field.Error
 
 func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 	errs := check.OneOf(at.Child("ownGateways"), r.OwnGateways, Allow, Deny)
+	errs = append(errs, check.OneOf(at.Child("experimentalFields"), r.ExperimentalFields, Allow, Deny)...)
 	refs, more := check.Capped(at.Child("allowedParentRefs"), r.AllowedParentRefs, maxPatterns)
 	errs = append(errs, more...)
 	for i, ref := range refs {

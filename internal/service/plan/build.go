@@ -52,6 +52,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.gang = gang
 	p.warnOfScaling()
+	p.warnOfPartReplicas()
 	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
 	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)

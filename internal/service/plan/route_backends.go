@@ -43,11 +43,30 @@ func (a *routeAccess) checkRules(path *field.Path, spec *gateway.HTTPRouteSpec) 
 	for i := range spec.Rules {
 		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
 		errs = append(errs, a.checkFilters(at.Child("filters"), rule.Filters)...)
+		errs = append(errs, a.checkExperimental(at, rule)...)
 		for j := range rule.BackendRefs {
 			b, at := &rule.BackendRefs[j], at.Child("backendRefs").Index(j)
 			errs = append(errs, a.checkBackend(at, &b.BackendObjectReference, true)...)
 			errs = append(errs, a.checkFilters(at.Child("filters"), b.Filters)...)
 		}
+	}
+	return errs
+}
+
+// checkExperimental refuses fields that the definitions of the Gateway API's standard channel lack (config/crd/standard of v1.6.1). The API
+// server refuses the route then, and Crossplane applies nothing of the service and writes no status. defaultScope, useDefaultGateways and
+// ExternalAuth lead to others, so they are refused for that.
+func (a *routeAccess) checkExperimental(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
+	if a.routes.ExperimentalFields == inputv1alpha1.Allow {
+		return nil
+	}
+	const message = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it"
+	var errs field.ErrorList
+	if rule.Retry != nil {
+		errs = append(errs, field.Forbidden(path.Child("retry"), message+setBy("routes.experimentalFields")))
+	}
+	if rule.SessionPersistence != nil {
+		errs = append(errs, field.Forbidden(path.Child("sessionPersistence"), message+setBy("routes.experimentalFields")))
 	}
 	return errs
 }

@@ -54,6 +54,22 @@ func TestFilters(t *testing.T) {
 	})
 }
 
+// TestExperimentalFields proves that rules have no field which the definitions of most clusters lack, unless the platform team allows it.
+func TestExperimentalFields(t *testing.T) {
+	const route = `{"parentRefs":[{"name":"gw"}],"rules":[{"timeouts":{"request":"10s"}},{"retry":{"attempts":2},"sessionPersistence":{"type":"Cookie"}}]}`
+	for access, want := range map[inputv1alpha1.Access][]string{
+		"":                  {"httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
+		inputv1alpha1.Deny:  {"httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
+		inputv1alpha1.Allow: nil,
+	} {
+		in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{ExperimentalFields: access}}}
+		_, errs, messages := routed(t, route, "", in, nil, scheduling.Snapshot{})
+		if diff := cmp.Diff(want, errs, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: errors at: -want, +got:\n%s\n%s", access, diff, messages)
+		}
+	}
+}
+
 // TestBackends proves that requests are sent to the tenant's own namespace, unless the
 // platform team allows others.
 func TestBackends(t *testing.T) {

@@ -53,7 +53,8 @@ func TestRouteTexts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[`+tc.rule+`]}`, "", &inputv1alpha1.Input{}, nil, scheduling.Snapshot{})
+			in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{ExperimentalFields: inputv1alpha1.Allow}}}
+			_, errs, messages := routed(t, `{"parentRefs":[{"name":"gw"}],"rules":[`+tc.rule+`]}`, "", in, nil, scheduling.Snapshot{})
 			if diff := cmp.Diff(tc.errs, errs, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
 			}

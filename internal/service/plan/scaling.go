@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -243,7 +244,21 @@ func (p *Plan) warnOfScaling() {
 		if r.scaling != nil {
 			p.warn(r.path.Child("scaling"),
 				"scales in a gang of mode AllOrNothing, whose minimum grows with it: pods that are made anew start only where all of them fit. "+
-					"Set spec.schedulingStrategy.gang.mode to MinimumFirst, or set minRoleReplicas there, so that it grows replica by replica")
+					"Set spec.schedulingStrategy.gang.mode to MinimumFirst, so that it grows replica by replica")
+		}
+	}
+}
+
+// warnOfPartReplicas warns of replicas on several nodes that the minimum of a gang leaves out. Volcano schedules their pods one by one:
+// only MinimumFirst has a subgroup for each replica (allocateResourcesForTasks in pkg/scheduler/actions/allocate of v1.14.1).
+func (p *Plan) warnOfPartReplicas() {
+	if p.gang.mode != v1alpha1.GangAllOrNothing || len(p.gang.spec.MinRoleReplicas) == 0 {
+		return
+	}
+	for _, r := range p.Roles {
+		if r.Nodes > 1 && p.gang.minimum(r) < r.Replicas {
+			p.warn(field.NewPath("spec", "schedulingStrategy", "gang", "minRoleReplicas"),
+				"leaves out replicas of role %s, which have %d nodes each: with mode AllOrNothing, a part of such a replica may start and hold its nodes while the rest waits. Set mode: MinimumFirst", r.Name, r.Nodes)
 		}
 	}
 }

@@ -108,13 +108,19 @@ func TestWarnOfTransferOfWorkers(t *testing.T) {
 // transferDoubts returns what is said of a role, of a service with prefill and decode, that cannot hand over the KV cache.
 func transferDoubts(t *testing.T, role v1alpha1.Role) []Warning {
 	t.Helper()
+	return doubtsOf(t, role, cannotPass)
+}
+
+// doubtsOf returns the warnings of a role that begin with a text.
+func doubtsOf(t *testing.T, role v1alpha1.Role, begins string) []Warning {
+	t.Helper()
 	_, warnings, errs := planRole(0, role, loads{}, defaultInput(), true)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	var all []Warning
 	for _, w := range warnings {
-		if strings.HasPrefix(w.Message, cannotPass) {
+		if strings.HasPrefix(w.Message, begins) {
 			all = append(all, w)
 		}
 	}

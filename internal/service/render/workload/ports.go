@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +19,8 @@ var (
 )
 
 // movePort replaces a port number in the engine's container: in its declaration, probes and
-// hooks. Probes and hooks that use the port's name need no change.
+// hooks. Probes and hooks that use the port's name need no change. A command of one names the port in an address of the pod itself: the
+// routing sidecar, which takes the port, answers before the engine does.
 func movePort(engine *structpb.Struct, from, to int32) {
 	ports := slices.Clone(kube.Elements(engine, "ports"))
 	for i := range ports {
@@ -34,7 +37,22 @@ func movePort(engine *structpb.Struct, from, to int32) {
 				engine.Fields = kube.With(engine, number(to), append(c.path, h, "port")...).GetFields()
 			}
 		}
+		if words := kube.Elements(c.of.GetFields()["exec"].GetStructValue(), "command"); len(words) > 0 {
+			engine.Fields = kube.With(engine, moveAddresses(words, from, to), append(c.path, "exec", "command")...).GetFields()
+		}
 	}
+}
+
+// moveAddresses replaces a port behind an address of the pod itself.
+func moveAddresses(words []*structpb.Value, from, to int32) *structpb.Value {
+	address := regexp.MustCompile(fmt.Sprintf(`(\blocalhost|\b127\.0\.0\.1|\[::1\]):%d\b`, from))
+	moved := make([]*structpb.Value, len(words))
+	for i, w := range words {
+		if moved[i] = w; address.MatchString(w.GetStringValue()) {
+			moved[i] = structpb.NewStringValue(address.ReplaceAllString(w.GetStringValue(), fmt.Sprintf("${1}:%d", to)))
+		}
+	}
+	return structpb.NewListValue(&structpb.ListValue{Values: moved})
 }
 
 // openPort declares a port of the engine's container, unless it is declared.

@@ -194,7 +194,7 @@ spec:
     startupProbe: {httpGet: {port: http, path: /health}, failureThreshold: 100}
     readinessProbe: {httpGet: {port: 8000, path: /health}}
     livenessProbe: {tcpSocket: {port: 8000}}
-    lifecycle: {preStop: {httpGet: {port: 8000, path: /drain}}}
+    lifecycle: {preStop: {httpGet: {port: 8000, path: /drain}}, postStart: {exec: {command: [sh, -c, "until nc -z localhost:8000 || nc -z 127.0.0.1:80001 || nc -z [::1]:8000; do sleep 1; done"]}}}
     securityContext: null
 `
 

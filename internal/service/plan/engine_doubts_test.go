@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+)
+
+// TestWarnOfHost shows which engines do not listen where the routing sidecar connects to them.
+func TestWarnOfHost(t *testing.T) {
+	const podIP = `env: [{name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]`
+	cases := map[string]struct {
+		reason, container, want string
+		kind                    v1alpha1.ComponentType
+	}{
+		"PodIP":     {"The engine listens at the address of the pod alone.", `command: [vllm, serve, m, --host, $(POD_IP)], ` + podIP, "$(POD_IP)", v1alpha1.ComponentTypeDecoder},
+		"InScript":  {"So it does in a script.", `command: [sh, -c, "exec vllm serve m --host=${POD_IP}"], ` + podIP, "${POD_IP}", v1alpha1.ComponentTypeDecoder},
+		"Address":   {"Or at another one.", `command: [vllm, serve, m, --host=10.0.0.1]`, "10.0.0.1", v1alpha1.ComponentTypeDecoder},
+		"All":       {"It listens everywhere.", `command: [vllm, serve, m, --host=0.0.0.0]`, "", v1alpha1.ComponentTypeDecoder},
+		"AllOfV6":   {"Also at addresses of IPv4.", `command: [vllm, serve, m, --host, "::"]`, "", v1alpha1.ComponentTypeDecoder},
+		"Value":     {"The value of the variable is known.", `command: [vllm, serve, m, --host, $(HOST)], env: [{name: HOST, value: 0.0.0.0}]`, "", v1alpha1.ComponentTypeDecoder},
+		"Unknown":   {"It may be any address.", `command: [vllm, serve, m, --host, $(HOST)], envFrom: [{configMapRef: {name: c}}]`, "", v1alpha1.ComponentTypeDecoder},
+		"None":      {"vLLM listens everywhere by default.", `command: [vllm, serve, m]`, "", v1alpha1.ComponentTypeDecoder},
+		"NoSidecar": {"The endpoint picker sends requests to the pod's address.", `command: [vllm, serve, m, --host, $(POD_IP)], ` + podIP, "", v1alpha1.ComponentTypePrefiller},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			const begins = "the routing sidecar connects to the engine at localhost"
+			role := v1alpha1.Role{Name: "r", ComponentType: tc.kind, Template: document(t, `{spec: {containers: [{name: vllm, image: vllm-openai, `+tc.container+`}]}}`)}
+			var want []Warning
+			if tc.want != "" {
+				want = []Warning{{Path: "spec.roles[0].template.spec.containers[0].args", Message: begins + ", where it does not listen with --host " + tc.want + ": set --host 0.0.0.0"}}
+			}
+			if diff := cmp.Diff(want, doubtsOf(t, role, begins)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfTopology shows which annotations of LeaderWorkerSet do not do what they promise.
+func TestWarnOfTopology(t *testing.T) {
+	const key = "leaderworkerset.sigs.k8s.io/"
+	cases := map[string]struct {
+		reason, annotation string
+		nodes              int32
+		want               string
+	}{
+		"Node":      {"A replica is its leader.", key + "exclusive-topology", 1, ""},
+		"Nodes":     {"The workers may run elsewhere.", key + "exclusive-topology", 2, "holds only for the leader"},
+		"Subgroups": {"There are none.", key + "subgroup-exclusive-topology", 1, "has no effect: replicas have no subgroups"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{Name: "r", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, `{metadata: {annotations: {`+tc.annotation+`: rack}}, spec: {containers: [{name: vllm, image: vllm-openai, args: [m]}]}}`)}
+			if tc.nodes > 1 {
+				role.Multinode = multinode(tc.nodes, v1alpha1.LauncherVLLM)
+			}
+			_, warnings, errs := planRole(0, role, loads{}, defaultInput(), true)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			got := ""
+			for _, w := range warnings {
+				if w.Path == "spec.roles[0].template.metadata.annotations["+tc.annotation+"]" {
+					got += w.Message
+				}
+			}
+			if tc.want == "" && got != "" || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -94,11 +94,11 @@ func TestWarnOfTransferOfWorkers(t *testing.T) {
 				Name: "r", ComponentType: v1alpha1.ComponentTypePrefiller, Multinode: multinode(2, tc.launcher),
 				Template: document(t, template(tc.worker)), LeaderTemplate: document(t, template(tc.leader)),
 			}
-			got := ""
+			var got []string
 			for _, w := range transferDoubts(t, role) {
-				got += strings.TrimSuffix(strings.TrimPrefix(w.Path, "spec.roles[0]."), ".spec.containers[0].args") + ": " + w.Message
+				got = append(got, strings.TrimSuffix(strings.TrimPrefix(w.Path, "spec.roles[0]."), ".spec.containers[0].args")+": "+w.Message)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

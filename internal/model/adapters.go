@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -29,7 +30,8 @@ Adapters are loaded into the claim of the service in these steps, in each cluste
  4. An annotation of the rewrite records what is loaded into which claim. Once that is observed, the Jobs
     go.
 
-Until step 3, a rewrite that exists stays as it is: whoever gets requests keeps them.
+Until step 3, a rewrite that exists stays as it is: whoever gets requests keeps them. One that somebody else has edited, so that it cannot be
+read, is made right at once. If the service does not say then where adapters are, nothing is changed at all.
 
 No directory is ever changed or removed. So a stale read, or a Job that is made once more, harms nothing: an
 adapter that the engines have is always there. A Job that finds its directory ends at once.
@@ -163,9 +165,25 @@ func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Tim
 	if l.former == nil && r.req.Observed(rewriteKey(cluster)).Exists() {
 		// Somebody else has changed the rewrite so that it cannot be read. It is made right at once, because
 		// whatever is left out is deleted. What is loaded is not known, so it is no record.
-		l.complete, l.unknown = true, true
+		l.complete, l.unknown = !slices.ContainsFunc(r.adapters, adapter.lost), true
 	}
 	l.waits = !l.complete && l.former == nil
+}
+
+// lost tells that an adapter gets requests, and that it is not known by which name.
+func (a adapter) lost() bool { return a.used && a.directory == "" }
+
+// lostAdapters refuses to name targets in place of a rewrite that cannot be read, while the service does not say where adapters are. A call
+// that does not know the service yet refuses nothing: Crossplane would not look for it.
+func (r *observedState) lostAdapters(p *parsed) field.ErrorList {
+	edited := slices.IndexFunc(r.loading, func(l loading) bool { return l.unknown && l.waits })
+	if !r.resolved || edited < 0 {
+		return nil
+	}
+	lost := r.adapters[slices.IndexFunc(r.adapters, adapter.lost)].target
+	at := slices.IndexFunc(p.spec.Targets, func(t v1alpha1.OwnedTarget) bool { return t.Name == lost })
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "targets").Index(at).Child("adapter"), in(rewriteKey(r.pools[edited].Target.Cluster), fmt.Sprintf(
+		"needs status.adapterCache of service %s, because the InferenceModelRewrite was edited and cannot be read: delete the InferenceModelRewrite, or leave the adapter out", p.spec.ServiceName)))}
 }
 
 // served returns what the endpoint picker gets: the spec, or while adapters are being loaded, what it has. It

@@ -16,6 +16,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -66,9 +67,9 @@ func (m *Model) Observe() error {
 	return err
 }
 
-// Plan refuses a name that the model may not have.
+// Plan refuses a name that the model may not have, and adapters of which nobody says where they are.
 func (m *Model) Plan() error {
-	if err := composite.Refusal(composite.ReasonInvalidSpec, m.state.forbidden(m.parsed)); err != nil {
+	if err := composite.Refusal(composite.ReasonInvalidSpec, slices.Concat(m.state.forbidden(m.parsed), m.state.lostAdapters(m.parsed))); err != nil {
 		return err
 	}
 	return composite.Refusal(composite.ReasonNameConflict, m.state.nameConflicts(m.parsed))

@@ -213,6 +213,60 @@ func TestAdaptersStay(t *testing.T) {
 	}
 }
 
+// TestEditedWithoutCache proves that a rewrite which somebody has edited stays as it is while the service does not say where adapters are: no
+// engine knows an adapter by the bare name of its target.
+func TestEditedWithoutCache(t *testing.T) {
+	const refused = "spec.targets[0].adapter: Forbidden: needs status.adapterCache of service chat, because the InferenceModelRewrite was edited and cannot be read: delete the InferenceModelRewrite, or leave the adapter out"
+	const made = "v1#1 90, v2#1 10"
+	loaded := targets("v1 90", "v2 10")
+	cases := map[string]struct {
+		reason  string
+		world   world
+		targets string
+		// want is what there is at last, or the end of the Fatal.
+		want string
+	}{
+		"NoService": {"The service is not there.", world{"service": {}, "pool": {pool}}, loaded, refused},
+		"NoCache":   {"It has given its claim up.", alone(ready + routing), loaded, refused},
+		"Root":      {"What it says is not usable.", alone(ready + strings.ReplaceAll(claims("=u1"), "runAsUser: 1", "runAsUser: 0")), loaded, refused},
+		"NoPool":    {"The rewrite goes with its pool.", world{"service": {}, "pool": {}}, loaded, "ServiceNotFound, ServiceNotFound"},
+		"NoClaim":   {"The directories are known, although no claim is.", alone(ready + claims()), loaded, made + ", Loading, Answered"},
+		"Unused":    {"No request goes to the adapter.", alone(ready + routing), `, targets: [{name: v1, weight: 0, adapter: {uri: "hf://acme/v1"}}, {name: base}]`, "base 1, NoAdapterCache, Answered"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := begin(t, claims("=u1"), loaded)
+			r.want("Both are loaded.", "Job v1#1, Job v2#1, Loading, NotCreated")
+			r.finish()
+			o := r.req.GetObserved().GetResources()[rewrite]
+			o.Resource = kube.With(o.GetResource(), structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{
+				structpb.NewStructValue(&structpb.Struct{}), structpb.NewStructValue(&structpb.Struct{}),
+			}}), "spec", "rules")
+			r.w = tc.world
+			r.spec(tc.targets)
+			// The first call comes before Crossplane has looked for the service, and a Fatal would keep it from doing so.
+			first, err := r.fn.RunFunction(t.Context(), r.req)
+			if err != nil || fixture.IsFatal(first) {
+				t.Fatal(err, fixture.Fatals(first))
+			}
+			r.rsp = first
+			if got := r.state(); strings.Contains(got, "v1 90") {
+				t.Errorf("the first call names targets without their directories: %s", got)
+			}
+			rsp, _ := fixture.Reconcile(t, r.fn, r.req, r.w)
+			if fixture.IsFatal(rsp) {
+				if got := fixture.Fatals(rsp); !strings.HasSuffix(got, tc.want) {
+					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+				}
+				r.w = alone(ready + claims("=u1"))
+				r.want("It is made right once the service says where adapters are.", "Job v1#1, Job v2#1, "+made+", Loading, Answered")
+				return
+			}
+			r.want(tc.reason, tc.want)
+		})
+	}
+}
+
 // TestNoAdapterCache proves that a target with an adapter is not said to be answered if the service has no claim for it, whatever its
 // engines answer besides.
 func TestNoAdapterCache(t *testing.T) {

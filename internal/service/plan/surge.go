@@ -302,7 +302,7 @@ func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running 
 	}
 	n := map[string]int32{}
 	for _, kind := range p.kinds() {
-		n[kind] = min(*p.Rollout.MaxSurge, int32(max(len(outdated[kind]), min(len(unfinished[kind]), len(exist[kind])))))
+		n[kind] = min(*p.Rollout.MaxSurge, int32(max(len(outdated[kind]), min(len(unfinished[kind]), len(exist[kind]))))) //nolint:gosec // The API allows a few thousand.
 	}
 	return n
 }

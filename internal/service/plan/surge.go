@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -285,8 +286,11 @@ func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running 
 	// Replicas of one group and kind get one extra group.
 	type indexes map[int32]bool
 	outdated, unfinished := map[string]indexes{}, map[string]indexes{}
-	for _, kind := range p.kinds() {
-		outdated[kind], unfinished[kind] = indexes{}, indexes{}
+	add := func(to map[string]indexes, s rollout.Unit) {
+		if to[s.Kind] == nil {
+			to[s.Kind] = indexes{}
+		}
+		to[s.Kind][s.Index] = true
 	}
 	for _, u := range p.unitsOf(c, running) {
 		s := u.state(running)
@@ -294,10 +298,10 @@ func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running 
 			continue
 		}
 		if s.Outdated && !p.Rollout.Paused {
-			outdated[s.Kind][s.Index] = true
+			add(outdated, s)
 		}
 		if s.Outdated || !s.Serving {
-			unfinished[s.Kind][s.Index] = true
+			add(unfinished, s)
 		}
 	}
 	n := map[string]int32{}

@@ -64,7 +64,9 @@ func TestWarnOfTopology(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			at := slices.IndexFunc(warnings, func(w Warning) bool { return w.Path == "spec.roles[0].template.metadata.annotations["+tc.annotation+"]" })
+			at := slices.IndexFunc(warnings, func(w Warning) bool {
+				return w.Path == "spec.roles[0].template.metadata.annotations["+tc.annotation+"]"
+			})
 			if (at >= 0) != (tc.want != "") || at >= 0 && !strings.HasPrefix(warnings[at].Message, tc.want) {
 				t.Errorf("%s\nwant %q, got %v", tc.reason, tc.want, warnings)
 			}

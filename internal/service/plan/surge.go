@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 

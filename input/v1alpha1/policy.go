@@ -107,10 +107,11 @@ type PodSecurity struct {
 	// +kubebuilder:validation:MaxItems=64
 	AllowedCapabilities []corev1.Capability `json:"allowedCapabilities,omitempty"`
 
-	// AllowedAnnotations are annotations of Istio's sidecar injector that templates and a service's
+	// AllowedAnnotations are annotations of istio.io and its subdomains that templates and a service's
 	// own Gateway may have, such as proxy.istio.io/config. With some, such as
-	// sidecar.istio.io/userVolume, it adds to a pod what the standard refuses. None by default.
-	// sidecar.istio.io/inject is always allowed. The standard privileged allows all.
+	// sidecar.istio.io/userVolume, Istio's sidecar injector adds to a pod what the standard
+	// refuses. None by default. sidecar.istio.io/inject and those of networking.istio.io are
+	// always allowed. The standard privileged allows all.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -221,8 +222,9 @@ type Routes struct {
 	// +kubebuilder:validation:MaxItems=3
 	AllowedFilters []RouteFilter `json:"allowedFilters,omitempty"`
 
-	// ExperimentalFields says whether rules of routes may have the fields retry and
-	// sessionPersistence, which only the experimental channel of the Gateway API has. Allow
+	// ExperimentalFields says whether routes may have retry, sessionPersistence and
+	// useDefaultGateways, and Gateways defaultScope. Only the experimental channel of the
+	// Gateway API has these fields. Allow
 	// them if all clusters have its definitions: where one lacks a field, nothing of a
 	// service with it can be applied. Defaults to Deny.
 	// +optional

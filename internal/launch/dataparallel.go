@@ -42,15 +42,15 @@ func (l line) vllmDataParallel(leader bool, nodes int32) (Command, error) {
 	case leader && has(words, "--headless"):
 		return Command{}, errHeadless
 	}
-	if err := l.checkHeadless(v1alpha1.LauncherVLLMDataParallel, leader); err != nil {
-		return Command{}, err
-	}
 	flags := []flag{
 		{names: dataParallelSize, value: strconv.Itoa(local * int(nodes))},
 		{names: dataParallelLocal, value: strconv.Itoa(local)},
 		{names: dataParallelAddress, value: "{LWS_LEADER_ADDRESS}"},
 	}
 	if !leader {
+		if err := l.checkWorker(v1alpha1.LauncherVLLMDataParallel); err != nil {
+			return Command{}, err
+		}
 		flags = append(flags, flag{names: []string{"--headless"}})
 	}
 	if err := l.add(v1alpha1.LauncherVLLMDataParallel, flags...); err != nil || leader {

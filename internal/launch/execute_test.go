@@ -208,7 +208,7 @@ func TestEveryArgumentArrives(t *testing.T) {
 				engine := append(append([]string{}, e.called...), whole...)
 				var want [][]string
 				switch {
-				case w.launcher == "Ray" && e.sglang, w.launcher == "VLLM" && (e.sglang || name == "Python"), w.launcher == "SGLang" && !e.sglang && name != "ArgsOnly":
+				case w.launcher == "Ray" && e.sglang, w.launcher == "VLLM" && (e.sglang || name == "Python" && !w.leader), w.launcher == "SGLang" && !e.sglang && name != "ArgsOnly":
 					continue // Refused.
 				case w.launcher == "Ray" && w.leader:
 					want = [][]string{headCall, join(e.underRay, whole, backends)}

@@ -1,7 +1,10 @@
 package launch
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -43,4 +46,29 @@ func Expand(c Command, env []corev1.EnvVar) Command {
 		return expanded
 	}
 	return Command{Command: all(c.Command), Args: all(c.Args)}
+}
+
+// shellVariable is a variable as a shell expands it, with a number as its default.
+var shellVariable = regexp.MustCompile(`^\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-(\d+))?\})$`)
+
+// PortOf returns the port that a command tells its engine to listen on, also by a variable of its container. It is 0 if there is none, or if it
+// is not known: more tells that the container has variables besides env, and a script may set its own.
+func PortOf(c Command, env []corev1.EnvVar, more bool) int32 {
+	c = Expand(c, env)
+	if port := Port(c); port != 0 {
+		return port
+	}
+	l := parse(c)
+	m := shellVariable.FindStringSubmatch(value(l.words(), "--port"))
+	if l.script == 0 || m == nil || strings.Contains(l.argv[l.script], m[1]+m[2]+"=") {
+		return 0
+	}
+	at := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == m[1]+m[2] })
+	switch {
+	case at < 0 && more, at >= 0 && env[at].ValueFrom != nil:
+		return 0
+	case at < 0:
+		return portIn(m[3])
+	}
+	return portIn(cmp.Or(env[at].Value, m[3]))
 }

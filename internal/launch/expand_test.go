@@ -34,3 +34,32 @@ func TestExpandCommand(t *testing.T) {
 		})
 	}
 }
+
+// TestPortOf shows which variables say the port of an engine.
+func TestPortOf(t *testing.T) {
+	env := []corev1.EnvVar{{Name: "PORT", Value: "9000"}, {Name: "FROM", ValueFrom: &corev1.EnvVarSource{}}, {Name: "EMPTY"}}
+	cases := map[string]struct {
+		reason  string
+		command Command
+		more    bool
+		want    int32
+	}{
+		"Number":      {"It needs no variable.", sh("exec vllm serve M --port 8001"), false, 8001},
+		"Kubernetes":  {"The kubelet expands it.", Command{Args: []string{"M", "--port=$(PORT)"}}, true, 9000},
+		"Shell":       {"The shell does.", sh("exec vllm serve M --port $PORT"), true, 9000},
+		"Braces":      {"Also in braces.", sh("exec vllm serve M --port=${PORT}"), true, 9000},
+		"Default":     {"There is no such variable.", sh("exec vllm serve M --port ${OTHER:-8123}"), false, 8123},
+		"DefaultOfNo": {"It is empty.", sh("exec vllm serve M --port ${EMPTY:-8123}"), true, 8123},
+		"More":        {"The variable may be among the others.", sh("exec vllm serve M --port ${OTHER:-8123}"), true, 0},
+		"Object":      {"Only the cluster has its value.", sh("exec vllm serve M --port $FROM"), false, 0},
+		"Set":         {"The script sets it.", sh("PORT=9001; exec vllm serve M --port $PORT"), false, 0},
+		"NoShell":     {"Nobody expands it.", Command{Args: []string{"M", "--port=$PORT"}}, false, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := PortOf(tc.command, env, tc.more); got != tc.want {
+				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -11,16 +12,19 @@ import (
 // sglangPort is the leader's port at which the pods of a replica connect under SGLang.
 const sglangPort = "20000"
 
-// checkHeadless refuses a command that cannot run as a worker with --headless. Only vllm serve has that mode
-// (vllm/entrypoints/cli/serve.py), and it runs no API server then.
-func (l line) checkHeadless(launcher v1alpha1.Launcher, leader bool) error {
+// apiServers are modules that only serve requests.
+var apiServers = []string{"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"}
+
+// checkWorker refuses a command that cannot run with --headless. Only vllm serve has that mode (vllm/entrypoints/cli/serve.py), and it runs no
+// API server then.
+func (l line) checkWorker(launcher v1alpha1.Launcher) error {
 	words := l.words()
 	for i := range len(words) - 1 {
-		if words[i] == "-m" && engineOf(words[i:i+2]) == EngineVLLM {
-			return fmt.Errorf("launcher %s runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m %.80s", launcher, words[i+1])
+		if words[i] == "-m" && slices.Contains(apiServers, words[i+1]) {
+			return fmt.Errorf("launcher %s runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m %s", launcher, words[i+1])
 		}
 	}
-	if !leader && has(l.engineWords(), "--api-server-count", "-asc") {
+	if count := []string{"--api-server-count", "-asc"}; has(l.engineWords(), count...) && valueOf(l.engineWords(), count) != "0" {
 		return errAPIServers
 	}
 	return nil
@@ -30,9 +34,6 @@ func (l line) checkHeadless(launcher v1alpha1.Launcher, leader bool) error {
 func (l line) vllm(leader bool) (Command, error) {
 	if l.engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
-	}
-	if err := l.checkHeadless(v1alpha1.LauncherVLLM, leader); err != nil {
-		return Command{}, err
 	}
 	if used := value(l.words(), backend); used == "ray" {
 		return Command{}, fmt.Errorf("launcher VLLM starts no Ray cluster, which an engine with %s ray needs: leave the flag out, or set launcher: Ray", backend)
@@ -44,6 +45,9 @@ func (l line) vllm(leader bool) (Command, error) {
 	}
 	switch {
 	case !leader:
+		if err := l.checkWorker(v1alpha1.LauncherVLLM); err != nil {
+			return Command{}, err
+		}
 		flags = append(flags, flag{names: []string{"--headless"}})
 	case has(l.words(), "--headless"):
 		return Command{}, errors.New("the leader serves requests, so it cannot have --headless: leave it out, launcher VLLM adds it on workers")

@@ -101,6 +101,10 @@ func Port(c Command) int32 {
 			text = m[0][1]
 		}
 	}
+	return portIn(text)
+}
+
+func portIn(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 || n > check.MaxPort {
 		return 0
@@ -155,7 +159,11 @@ func (l *line) movePortInScript(port string) error {
 // add adds the flags that the command lacks: at the end of the container's arguments, or to the
 // engine's command in a script.
 func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
-	if !l.append(flags...) {
+	switch {
+	case l.append(flags...):
+	case l.startsShell():
+		return fmt.Errorf("launcher %s adds flags to the engine's command, which it does not look for in the script of a shell behind %.80q: start the shell first, or run the engine without a shell", launcher, l.argv[0])
+	default:
 		return fmt.Errorf("launcher %s adds flags to the engine's command, which it cannot find in this script: make the engine's command the script's last line and leave out conditions, loops, functions, backquotes and here-documents, run the engine without a shell, or set launcher: None and tell leader and workers apart by $LWS_WORKER_INDEX", launcher)
 	}
 	return nil

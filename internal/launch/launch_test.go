@@ -70,6 +70,20 @@ func TestLaunch(t *testing.T) {
 			worker: sh(`exec "$@" --data-parallel-start-rank "$((LWS_WORKER_INDEX * 4))"`, "sh", "vllm", "serve", "--data-parallel-size", "16", "-dp", "8",
 				"--data-parallel-size-local", "4", "--data-parallel-address", "$(LWS_LEADER_ADDRESS)", "--headless"),
 		},
+		"ValueLikeShell": {
+			reason:  "The value of a flag is no shell.",
+			command: Command{Args: []string{"--tokenizer", "/m/bash", "-dcp", "8"}},
+			options: vllm,
+			leader:  Command{Args: with([]string{"--tokenizer", "/m/bash", "-dcp", "8"}, nodes...)},
+			worker:  Command{Args: with(with([]string{"--tokenizer", "/m/bash", "-dcp", "8"}, nodes...), "--headless")},
+		},
+		"ShellWithArguments": {
+			reason:  "A script may pass its arguments to the engine.",
+			command: Command{Args: []string{"tini", "--", "bash", "-c", `exec vllm serve M "$@"`, "--"}},
+			options: vllm,
+			leader:  Command{Args: with([]string{"tini", "--", "bash", "-c", `exec vllm serve M "$@"`, "--"}, nodes...)},
+			worker:  Command{Args: with(with([]string{"tini", "--", "bash", "-c", `exec vllm serve M "$@"`, "--"}, nodes...), "--headless")},
+		},
 		"DataParallelScript": {
 			reason:  "A script keeps its shell.",
 			command: sh("prepare && vllm serve M -dpl 2 # end"),
@@ -289,25 +303,15 @@ func TestRefusals(t *testing.T) {
 			reason:  "What runs last is not known.",
 			command: sh("if true; then vllm serve M -dpl 8; fi"), options: dp, want: "make the engine's command the script's last line",
 		},
-		"DataParallelModule": {
-			reason:  "A worker would serve requests itself.",
-			command: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}, Args: []string{"-dpl=8"}}, options: dp,
-			want: "launcher VLLMDataParallel runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m vllm.entrypoints.openai.api_server",
-		},
-		"VLLMModule": {
-			reason:  "The module has no headless workers.",
-			command: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}, options: vllm,
-			want: "launcher VLLM runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m vllm.entrypoints.openai.api_server",
-		},
 		"VLLMShellBehindTini": {
 			reason:  "What follows the script are its arguments, and no flags of the engine.",
 			command: Command{Command: []string{"tini", "--", "bash", "-c"}, Args: []string{"exec vllm serve M -tp 16"}}, options: vllm,
-			want: "run the engine without a shell",
+			want: "start the shell first",
 		},
 		"SGLangShellBehindEnv": {
 			reason:  "The same, for the other engine.",
 			command: Command{Command: []string{"env", "X=1", "sh", "-ec"}, Args: []string{"sglang serve M"}}, options: sglang,
-			want: "run the engine without a shell",
+			want: "start the shell first",
 		},
 		"RayWithMP": {
 			reason:  "Workers would wait in a Ray cluster that the engine does not use.",
@@ -534,15 +538,27 @@ func TestWords(t *testing.T) {
 
 // TestWorkerRefusals is about commands that only a leader can have.
 func TestWorkerRefusals(t *testing.T) {
-	for name, o := range map[string]Options{"VLLM": vllm, "DataParallel": dp} {
-		t.Run(name, func(t *testing.T) {
-			c := Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "-dpl=8", "-asc=1"}}
-			if _, err := Leader(c, o); err != nil {
-				t.Errorf("the leader is refused: %v", err)
-			}
-			if _, err := Worker(c, o); err == nil || !strings.Contains(err.Error(), "move it to leaderTemplate") {
-				t.Errorf("vLLM starts no headless worker with a number of API servers, got %v", err)
-			}
-		})
+	const noServers, noModule = "move it to leaderTemplate", "which only vllm serve knows: start vllm serve in place of -m vllm.entrypoints.openai.api_server"
+	cases := map[string]struct {
+		reason  string
+		command Command
+		want    string
+	}{
+		"Servers":   {"vLLM starts no headless worker with API servers.", Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "-dpl=8", "-asc=1"}}, noServers},
+		"NoServers": {"A worker has none.", Command{Command: []string{"vllm", "serve"}, Args: []string{"M", "-dpl=8", "--api-server-count", "0"}}, ""},
+		"Module":    {"The module has no headless mode.", Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}, Args: []string{"-dpl=8"}}, noModule},
+		"Main":      {"This module is the program vllm.", Command{Command: []string{"python3", "-m", "vllm.entrypoints.cli.main", "serve"}, Args: []string{"M", "-dpl=8"}}, ""},
+	}
+	for name, tc := range cases {
+		for launcher, o := range map[string]Options{"VLLM": vllm, "DataParallel": dp} {
+			t.Run(name+launcher, func(t *testing.T) {
+				if _, err := Leader(tc.command, o); err != nil {
+					t.Errorf("the leader is refused: %v", err)
+				}
+				if _, err := Worker(tc.command, o); (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.want, err)
+				}
+			})
+		}
 	}
 }

@@ -143,14 +143,15 @@ func findScript(argv []string) int {
 	return 0
 }
 
-// startsShell tells whether a program before, such as tini, starts a shell with a script. What is after the script are the script's arguments.
+// startsShell tells whether a program before, such as tini, starts a shell with a script that does not pass on its arguments. Words that are added
+// are such arguments.
 func (l line) startsShell() bool {
-	if l.script > 0 || l.engine() != EngineUnknown {
+	if l.script > 0 || !l.program() || l.engine() != EngineUnknown {
 		return false
 	}
 	for i := range l.argv {
-		if findScript(l.argv[i:]) > 0 {
-			return true
+		if at := i + findScript(l.argv[i:]); at > i {
+			return at == len(l.argv)-1 || !strings.Contains(l.argv[at], `"$@"`)
 		}
 	}
 	return false

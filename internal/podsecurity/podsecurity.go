@@ -36,13 +36,17 @@ const maxDetail = 512
 // evaluator returns the checks of all standards and versions.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// ofInjector are the prefixes of annotations that Istio's sidecar injector reads. It writes values of some into the pod as they are:
-// a volume of the node, an image, a container that runs as root (injection-template.yaml and kube-gateway.yaml in
-// manifests/charts/istio-control/istio-discovery/files). The checks of the standards see the pod without that.
-var ofInjector = []string{"sidecar.istio.io/", "inject.istio.io/", "proxy.istio.io/"}
-
-// annotationInject only says whether there is a sidecar.
+// annotationInject only says whether Istio's injector adds a sidecar.
 const annotationInject = "sidecar.istio.io/inject"
+
+// ofInjector tells whether an annotation is one of Istio's, which its sidecar injector may read. It writes values of many into the text of the
+// pod as they are: with a volume of the node, an image, or a container that runs as root (injection-template.yaml and kube-gateway.yaml in
+// manifests/charts/istio-control/istio-discovery/files). The checks of the standards see the pod without that. Those of networking.istio.io are
+// about Services and gateways.
+func ofInjector(annotation string) bool {
+	domain, _, _ := strings.Cut(annotation, "/")
+	return (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && domain != "networking.istio.io" && annotation != annotationInject
+}
 
 // A Checker checks pod templates against one standard.
 type Checker struct {
@@ -88,7 +92,7 @@ func (c *Checker) CheckAnnotations(at *field.Path, annotations []string) field.E
 	}
 	var errs field.ErrorList
 	for _, a := range annotations {
-		if !slices.ContainsFunc(ofInjector, func(prefix string) bool { return strings.HasPrefix(a, prefix) }) || a == annotationInject || slices.Contains(c.annotations, a) {
+		if !ofInjector(a) || slices.Contains(c.annotations, a) {
 			continue
 		}
 		errs = append(errs, field.Forbidden(at.Key(text.Value(a)), "must be left out, unless the platform team allows it: Istio's injector may add volumes of the node, images and rights to the pod by it (podSecurity.allowedAnnotations in the Composition's input)"))

@@ -77,11 +77,12 @@ func TestCheck(t *testing.T) {
 		},
 		"Injector": {
 			reason:   "Istio's injector would mount volumes of the node, or run its own container as root. Whether there is a sidecar is the tenant's choice.",
-			template: `{metadata: {annotations: {sidecar.istio.io/inject: "true", sidecar.istio.io/userVolume: '{"root":{"hostPath":{"path":"/"}}}', proxy.istio.io/config: '{interceptionMode: TPROXY}', inject.istio.io/templates: own, example.com/a: b}}, spec: {containers: [{name: vllm}]}}`,
+			template: `{metadata: {annotations: {sidecar.istio.io/inject: "true", sidecar.istio.io/userVolume: '{"root":{"hostPath":{"path":"/"}}}', proxy.istio.io/config: '{interceptionMode: TPROXY}', inject.istio.io/templates: own, traffic.sidecar.istio.io/kubevirtInterfaces: x, networking.istio.io/service-type: ClusterIP, example.com/a: b}}, spec: {containers: [{name: vllm}]}}`,
 			want: []string{
 				`spec.template.metadata.annotations[inject.istio.io/templates]: Forbidden: ` + injected,
 				`spec.template.metadata.annotations[proxy.istio.io/config]: Forbidden: ` + injected,
 				`spec.template.metadata.annotations[sidecar.istio.io/userVolume]: Forbidden: ` + injected,
+				`spec.template.metadata.annotations[traffic.sidecar.istio.io/kubevirtInterfaces]: Forbidden: ` + injected,
 			},
 		},
 		"AllowedInjector": {

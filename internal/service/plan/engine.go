@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -307,7 +308,8 @@ func (p *rolePlanner) warnOfHost() {
 	}
 	t := &p.role.Leader
 	l := launch.ListenerOf(launch.Expand(t.command(), t.engine().Env))
-	if l.Host == "" || l.Local() || slices.Contains([]string{"0.0.0.0", "::", "[::]"}, l.Host) {
+	address, err := netip.ParseAddr(strings.Trim(l.Host, "[]"))
+	if l.Host == "" || l.Local() || l.Host == "0" || err == nil && (address.IsUnspecified() || address.IsLoopback()) {
 		return
 	}
 	if strings.Contains(l.Host, "$") && !isPodIP(t.engine().Env, strings.Trim(l.Host, "${}()")) {
@@ -331,7 +333,11 @@ func (p *rolePlanner) warnOfTopology(t *PodTemplate, path *field.Path) {
 	if k := lws.SubGroupExclusiveKeyAnnotationKey; t.Annotations[k] != "" {
 		p.warn(at.Key(k), "has no effect: replicas have no subgroups")
 	}
-	if k := lws.ExclusiveKeyAnnotationKey; t.Annotations[k] != "" && p.role.Nodes > 1 {
+	switch k := lws.ExclusiveKeyAnnotationKey; {
+	case t.Annotations[k] == "", p.role.Nodes == 1:
+	case t == &p.role.Worker && p.ownLeader():
+		p.warn(at.Key(k), "has no effect on workers")
+	default:
 		p.warn(at.Key(k), "holds only for the leader of a replica on several nodes, and the workers may run elsewhere: set networkTopology of the gang, or an affinity, in its place")
 	}
 }

@@ -22,6 +22,7 @@ func TestWarnOfHost(t *testing.T) {
 		"Address":   {"Or at another one.", `command: [vllm, serve, m, --host=10.0.0.1]`, "10.0.0.1", v1alpha1.ComponentTypeDecoder},
 		"All":       {"It listens everywhere.", `command: [vllm, serve, m, --host=0.0.0.0]`, "", v1alpha1.ComponentTypeDecoder},
 		"AllOfV6":   {"Also at addresses of IPv4.", `command: [vllm, serve, m, --host, "::"]`, "", v1alpha1.ComponentTypeDecoder},
+		"Brackets":  {"It is the pod itself.", `command: [vllm, serve, m, "--host=[::1]"]`, "", v1alpha1.ComponentTypeDecoder},
 		"Value":     {"The value of the variable is known.", `command: [vllm, serve, m, --host, $(HOST)], env: [{name: HOST, value: 0.0.0.0}]`, "", v1alpha1.ComponentTypeDecoder},
 		"Unknown":   {"It may be any address.", `command: [vllm, serve, m, --host, $(HOST)], envFrom: [{configMapRef: {name: c}}]`, "", v1alpha1.ComponentTypeDecoder},
 		"None":      {"vLLM listens everywhere by default.", `command: [vllm, serve, m]`, "", v1alpha1.ComponentTypeDecoder},

@@ -81,7 +81,7 @@ func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 
 // portOfFlag returns the port that a container's command sets with --port, or 0 if it sets none or that is not known.
 func portOfFlag(c *corev1.Container) int32 {
-	return launch.Port(launch.Expand(launch.Command{Command: c.Command, Args: c.Args}, c.Env))
+	return launch.PortOf(launch.Command{Command: c.Command, Args: c.Args}, c.Env, len(c.EnvFrom) > 0)
 }
 
 // freePort returns a port that no container of the pod names, and that is not taken otherwise.

@@ -43,8 +43,8 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
 		})...)
 	}
+	var g gateway.GatewaySpec
 	if role.Gateway != nil {
-		var g gateway.GatewaySpec
 		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList {
 			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
 		})...)
@@ -60,6 +60,9 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	r.HasRoute = own || r.HasGateway || len(r.Parents) > 0
 	if readable {
 		errs = append(errs, r.planHostnames(path.Child("httproute"), &spec, access)...)
+	}
+	if len(errs) == 0 { // Others say more of such a gateway.
+		errs = access.checkDefaultGateways(path, &spec, &g)
 	}
 	var warnings []Warning
 	if role.HTTPRoute != nil && !r.HasRoute && len(errs) == 0 {

@@ -55,6 +55,10 @@ func TestSharedGateways(t *testing.T) {
 	allowed := func(refs ...inputv1alpha1.AllowedParentRef) inputv1alpha1.Input {
 		return inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{AllowedParentRefs: refs, AllowedHostnames: []string{"*"}}}}
 	}
+	experimental := func(in inputv1alpha1.Input) inputv1alpha1.Input {
+		in.Routes.ExperimentalFields = inputv1alpha1.Allow
+		return in
+	}
 	platform := func(ref inputv1alpha1.ParentRef) inputv1alpha1.Input {
 		in := allowed()
 		in.Gateway.ParentRefs = []inputv1alpha1.ParentRef{ref}
@@ -93,8 +97,9 @@ func TestSharedGateways(t *testing.T) {
 		"PlatformKind":     {reason: "Its kind, and no other.", route: shared, in: platform(inputv1alpha1.ParentRef{Kind: "ListenerSet", Name: "gw", Namespace: "infra"}), errs: []string{refused}},
 		"PlatformOwn":      {reason: "A gateway in each namespace is not one in all of them.", route: shared, in: platform(inputv1alpha1.ParentRef{Name: "gw"}), errs: []string{refused}},
 		"Default":          {reason: "The cluster's default gateways are anybody's.", route: `{"useDefaultGateways":"All"}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "infra"}), errs: []string{"httproute.useDefaultGateways"}},
-		"DefaultAllowed":   {reason: "Who may use all gateways may use those.", route: `{"useDefaultGateways":"All"}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "*", Name: "*"})},
-		"DefaultNone":      {reason: "None is none.", route: `{"useDefaultGateways":"None","parentRefs":[{"name":"gw"}]}`},
+		"DefaultAllowed":   {reason: "Who may use all gateways may use those.", route: `{"useDefaultGateways":"All"}`, in: experimental(allowed(inputv1alpha1.AllowedParentRef{Namespace: "*", Name: "*"}))},
+		"DefaultUnknown":   {reason: "Most clusters do not know the field.", route: `{"useDefaultGateways":"All"}`, in: allowed(inputv1alpha1.AllowedParentRef{Namespace: "*", Name: "*"}), errs: []string{"httproute.useDefaultGateways"}},
+		"DefaultNone":      {reason: "None is none.", route: `{"useDefaultGateways":"None","parentRefs":[{"name":"gw"}]}`, in: experimental(allowed())},
 		"RemoteOwn":        {reason: "In another cluster too the tenant's namespace is its own.", route: `{"parentRefs":[{"name":"gw"}]}`, placement: inNamespaces("team")},
 		"RemoteShared":     {reason: "Any other namespace there may be others' too.", route: `{"parentRefs":[{"name":"gw"}]}`, in: allowed(), placement: inNamespaces("team", "models"), errs: []string{refused}},
 		"RemoteGateway":    {reason: "The service's own Gateway is its own everywhere.", gateway: listensHTTP, placement: inNamespaces("models")},
@@ -222,7 +227,8 @@ func TestOwnGateways(t *testing.T) {
 			errs:    []string{"gateway.listeners[0].tls.options[networking.gke.io/pre-shared-certs]"},
 		},
 		"OtherLabels": {reason: "All others are the tenant's.", gateway: with(`{"labels":{"app":"chat","team":"b"},"annotations":{"external-dns.alpha.kubernetes.io/hostname":"b.example.com"}}`)},
-		"NoScope":     {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1)},
+		"NoScope":     {reason: "This one is none.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1), routes: inputv1alpha1.Routes{ExperimentalFields: inputv1alpha1.Allow}},
+		"Unknown":     {reason: "Most clusters do not know the field.", gateway: strings.Replace(listensHTTP, `{`, `{"defaultScope":"None",`, 1), errs: []string{"gateway.defaultScope"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

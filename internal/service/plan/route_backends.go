@@ -53,20 +53,35 @@ func (a *routeAccess) checkRules(path *field.Path, spec *gateway.HTTPRouteSpec) 
 	return errs
 }
 
-// checkExperimental refuses fields that the definitions of the Gateway API's standard channel lack (config/crd/standard of v1.6.1). The API
-// server refuses the route then, and Crossplane applies nothing of the service and writes no status. defaultScope, useDefaultGateways and
-// ExternalAuth lead to others, so they are refused for that.
+const messageExperimental = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it (routes.experimentalFields in the Composition's input)"
+
+// checkExperimental refuses fields of a rule that the definitions of the Gateway API's standard channel lack (config/crd/standard of v1.6.1). The
+// API server refuses the route then, and Crossplane applies nothing of the service and writes no status.
 func (a *routeAccess) checkExperimental(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
 	if a.routes.ExperimentalFields == inputv1alpha1.Allow {
 		return nil
 	}
-	const message = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it"
 	var errs field.ErrorList
 	if rule.Retry != nil {
-		errs = append(errs, field.Forbidden(path.Child("retry"), message+setBy("routes.experimentalFields")))
+		errs = append(errs, field.Forbidden(path.Child("retry"), messageExperimental))
 	}
 	if rule.SessionPersistence != nil {
-		errs = append(errs, field.Forbidden(path.Child("sessionPersistence"), message+setBy("routes.experimentalFields")))
+		errs = append(errs, field.Forbidden(path.Child("sessionPersistence"), messageExperimental))
+	}
+	return errs
+}
+
+// checkDefaultGateways refuses the fields about default gateways for the same reason.
+func (a *routeAccess) checkDefaultGateways(path *field.Path, route *gateway.HTTPRouteSpec, own *gateway.GatewaySpec) field.ErrorList {
+	if a.routes.ExperimentalFields == inputv1alpha1.Allow {
+		return nil
+	}
+	var errs field.ErrorList
+	if route.UseDefaultGateways != "" {
+		errs = append(errs, field.Forbidden(path.Child("httproute", "useDefaultGateways"), messageExperimental))
+	}
+	if own.DefaultScope != "" {
+		errs = append(errs, field.Forbidden(path.Child("gateway", "defaultScope"), messageExperimental))
 	}
 	return errs
 }

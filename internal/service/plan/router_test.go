@@ -355,7 +355,7 @@ func TestPlanRouterRoute(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := &inputv1alpha1.Input{Gateway: inputv1alpha1.GatewaySettings{ParentRefs: tc.parents}}
-			in.Routes = &inputv1alpha1.Routes{AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "*"}}, AllowedHostnames: []string{"*"}}
+			in.Routes = &inputv1alpha1.Routes{AllowedParentRefs: []inputv1alpha1.AllowedParentRef{{Namespace: "*"}}, AllowedHostnames: []string{"*"}, ExperimentalFields: inputv1alpha1.Allow}
 			r, warnings, errs := behind(v1alpha1.Role{HTTPRoute: asDocument(t, tc.route), Gateway: asDocument(t, tc.gateway)}, in, worker)
 			got := paths(errs)
 			for i := range got {

@@ -31,10 +31,14 @@ func (p *Plan) pauseScaleIn(running *Running) {
 			continue // A role at its minimum loses none, and may go to 0.
 		}
 		for _, of := range p.Roles {
-			if of != r && !(p.InPair(of) && p.InPair(r)) {
+			wait := settles
+			switch {
+			case of == r:
+				wait = settling(r.scaling.Target)
+			case !p.InPair(of) || !p.InPair(r):
 				continue
 			}
-			if until := p.manyStart(of, replicas[of], settling(r.scaling.Target), running); !until.IsZero() {
+			if until := p.manyStart(of, replicas[of], wait, running); !until.IsZero() {
 				a.Starting = true
 				p.decideAt(until)
 			}

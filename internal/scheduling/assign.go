@@ -238,7 +238,11 @@ func (p *scheduler) decide(i int) Decision {
 	for _, group := range p.Groups {
 		switch {
 		case p.runs[i][group.Name] && !p.eligibility[i].mustLeave:
-			d.add(group, c.existsOrReserved)
+			runs := c.existsOrReserved
+			if p.homeUnread(&group, i) {
+				runs = func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] }
+			}
+			d.add(group, runs)
 		case asked[group.Name]:
 			d.add(group, func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] })
 		case c.present(group) && p.mustStay(i, &group):
@@ -259,6 +263,21 @@ func (p *scheduler) decide(i int) Decision {
 	d.TakenOver = p.takenOver(i) && p.allReplaced(i)
 	d.Serves = len(d.Run) > 0 && !d.Abandoned && (stays || p.mayServeCopy(i) || !p.servedElsewhere(i))
 	return d
+}
+
+// homeUnread tells whether nothing of a group may start in a candidate so far, because the request that was read asks others for it too, and does
+// not name its home. A call that has not read yet what the one before has written may choose another home. Its request is refused then, because
+// both replace the same version. What it starts is not, and runs where the former call has withdrawn the request.
+func (p *scheduler) homeUnread(g *reservation.ReplicaGroup, i int) bool {
+	if p.Policy == v1alpha1.PlacementReplicate || p.recordedIn(g.Name, i) {
+		return false
+	}
+	for j := range p.Candidates {
+		if c := &p.Candidates[j]; j != i && c.Requested[g.Name] && !c.present(*g) {
+			return true
+		}
+	}
+	return false
 }
 
 // add adds a group that is wanted in the cluster. Some of its replicas run, and the others are

@@ -1278,6 +1278,34 @@ func TestAssign(t *testing.T) {
 				"west": asked,
 			},
 		},
+		"HomeUnread": {
+			reason: "Two clusters have reserved it. An older call would choose another one than a call that reads both, so the choice is written first.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(requested, reservedThere), named("west", east(requested, reservedThere))},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StatePending, Reason: ReasonRequested, Message: "capacity is reserved, and is used once the choice of this cluster is recorded", Pending: 2},
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
+		"HomeRead": {
+			reason: "The choice was read back, so each call makes it.",
+			policy: v1alpha1.PlacementFailover, groups: oneGroup,
+			candidates: []Candidate{east(requested, reservedThere), named("west", east(requested, reservedThere))},
+			homes:      homeIn("west", "0"),
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": runsThere,
+			},
+		},
+		"AskedAlone": {
+			reason: "Only one cluster was asked, so each call chooses it.",
+			policy: v1alpha1.PlacementSpread, groups: oneGroup,
+			candidates: []Candidate{east(requested, reservedThere), named("west", east())},
+			want: map[string]outcome{
+				"east": runsThere,
+				"west": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in east"},
+			},
+		},
 		"SpreadByWeight": {
 			reason: "Groups are spread three to one, like the weights. A group is in one cluster.",
 			policy: v1alpha1.PlacementSpread, groups: []reservation.ReplicaGroup{group("0", 1, 1), group("1", 1, 1), group("2", 1, 1), group("3", 1, 1)},

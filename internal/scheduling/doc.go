@@ -61,6 +61,9 @@ at once.
 
   - Nothing runs in a cluster of the fleet without a reservation, except what exists there
     (TestFleets).
+  - What several clusters were asked for starts only once the request that was read names this
+    home. A call that reads less than the one before may choose another cluster, whose capacity
+    is withdrawn by then (TestAssign/HomeUnread).
   - No pod starts or grows beyond what is reserved for it, whatever somebody writes into the
     request. What is wanted comes from the spec, what is reserved from the answer, and what runs
     from the notes on the objects (TestForgedRequest).

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -30,6 +31,8 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
 		return pendingState(d), ReasonNotReserved, c.PendingMessage
+	case len(d.Pending) > 0 && !slices.ContainsFunc(d.Pending, func(r key.ReplicaID) bool { return !c.Reserved[r] }):
+		return pendingState(d), ReasonRequested, "capacity is reserved, and is used once the choice of this cluster is recorded"
 	case len(d.Pending) > 0:
 		free := c.Free.Clone()
 		if ok, short := p.fits(&free, c, p.wanted(i)); !ok {

@@ -334,7 +334,7 @@ func (s *sim) act(v *simService) {
 	}
 	v.request = request
 	for _, c := range s.clusters {
-		s.checkStarted(v, c, before)
+		s.checkStarted(v, c, homes, before)
 		s.checkStopped(v, c, homes, before, readable)
 	}
 	if !s.recovered && !v.policyChanged {
@@ -343,8 +343,8 @@ func (s *sim) act(v *simService) {
 }
 
 // checkStarted proves that nothing is started without a reservation, or in another cluster than
-// the one that has its group.
-func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[key.ReplicaID]bool) {
+// the one that has its group. That is also its recorded home: the other one had to be left when the home was recorded.
+func (s *sim) checkStarted(v *simService, c *simCluster, homes map[key.GroupID]reservation.Home, before map[string]map[key.ReplicaID]bool) {
 	s.t.Helper()
 	for _, g := range v.groups {
 		for _, r := range g.Replicas {
@@ -355,7 +355,7 @@ func (s *sim) checkStarted(v *simService, c *simCluster, before map[string]map[k
 			if !c.reserved(v.uid, r.Name) {
 				s.t.Fatalf("fleet %d: %s of %s (%s) is started in %s, where it is not reserved", s.seed, r.Name, v.uid, v.policy, c.name)
 			}
-			if v.policy == v1alpha1.PlacementReplicate || v.policyChanged || hasSome(&g, before[c.name]) {
+			if v.policy == v1alpha1.PlacementReplicate || v.policyChanged || hasSome(&g, before[c.name]) || homes[g.Name].Epoch > 0 && homes[g.Name].Cluster == c.name {
 				continue
 			}
 			for _, o := range s.clusters {

@@ -31,7 +31,7 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
 		return pendingState(d), ReasonNotReserved, c.PendingMessage
-	case len(d.Pending) > 0 && !slices.ContainsFunc(d.Pending, func(r key.ReplicaID) bool { return !c.Reserved[r] }):
+	case c.reservedAll(d.Pending):
 		return pendingState(d), ReasonRequested, "capacity is reserved, and is used once the choice of this cluster is recorded"
 	case len(d.Pending) > 0:
 		free := c.Free.Clone()
@@ -54,6 +54,11 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		}
 	}
 	return v1alpha1.StateNotPlaced, ReasonNotNeeded, p.locations(i)
+}
+
+// reservedAll tells whether there are replicas, and all are reserved.
+func (c *Candidate) reservedAll(replicas []key.ReplicaID) bool {
+	return len(replicas) > 0 && !slices.ContainsFunc(replicas, func(r key.ReplicaID) bool { return !c.Reserved[r] })
 }
 
 // startTimedOut is how messages about StartTimedOut begin.

@@ -366,6 +366,7 @@ func TestWakesElsewhere(t *testing.T) {
 				{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
 				{"", "us-west", "us-west 1", "us-west", "FALSE WaitingForCapacity", "FALSE InsufficientCapacity"},
 				{"", "us-west", "us-west 1", "us-east us-south us-west", "FALSE WaitingForCapacity", "FALSE Requested"},
+				{"", "us-west", "us-west 1", "us-east", "FALSE WaitingForCapacity", "FALSE Requested"}, // The new home is written first.
 				{"us-east 1", "us-east us-west", "us-west 1", "us-east", "FALSE NotCreated", "FALSE NotNeeded"},
 				{"us-east 1", "us-east us-west", "us-west 1", "us-east", "TRUE AllReady", "FALSE NotNeeded"},
 				{"us-east 1", "us-east us-west", "us-east 1", "us-east", "TRUE AllReady", "FALSE NotNeeded"},
@@ -379,7 +380,7 @@ func TestWakesElsewhere(t *testing.T) {
 			tc.change(s)
 			s.reconcile(4)
 			s.replicas = 1
-			s.reconcile(7)
+			s.reconcile(8)
 			s.saw(tc.reason, tc.want)
 		})
 	}

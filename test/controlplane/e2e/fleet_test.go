@@ -1250,7 +1250,7 @@ func (h *controlPlane) notOvercommitted(t *testing.T, all []*unstructured.Unstru
 // testKubeconfig types what docs/operations.md says to let the control plane into a cluster, and
 // proves that the Secret which comes of it opens that cluster, and no more of it than is needed.
 func testKubeconfig(t *testing.T, h *controlPlane) {
-	const block = "```sh\nremote="
+	const block = "```sh\nremote() {"
 	_, text, found := strings.Cut(read(t, "docs", "operations.md"), block)
 	text, _, closed := strings.Cut(text, "\n```")
 	if !found || !closed {
@@ -1273,7 +1273,7 @@ func testKubeconfig(t *testing.T, h *controlPlane) {
 	if err := clientcmd.WriteToFile(*both, filepath.Join(dir, "both")); err != nil {
 		t.Fatal(err)
 	}
-	line := fmt.Sprintf("set -e; cd %s; export KUBECONFIG=both; remote=%s", dir, text)
+	line := fmt.Sprintf("set -e; cd %s; export KUBECONFIG=both; remote() {%s", dir, text)
 	if _, err := h.Shell(t.Context(), line); err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func TestEveryProblem(t *testing.T) {
 		wantReason: composite.ReasonInvalidInput,
 		want: []string{
 			`input.allowedQueue: Forbidden: is not a field of Input, which has here only allowedPriorityClassNames, allowedProviderConfigs, allowedQueues, allowedTriggers, annotations, apiVersion, defaults, endpointPicker, fleet, gateway, kind, labels, limits, metadata, missingKinds, modelCaches, modelLoader, monitoring, networkPolicy, podObservationLimit, podSecurity, profiles, ray, routes, scaling, sidecar, tenants: see docs/api.md`,
-			`input.routes.defaultHostName: Forbidden: is not a field of Input, which has here only allowedAddresses, allowedBackendNamespaces, allowedFilters, allowedGatewayClassNames, allowedHostnames, allowedParentRefs, allowedTLSOptions, defaultHostname, ownGateways: see docs/api.md`,
+			`input.routes.defaultHostName: Forbidden: is not a field of Input, which has here only allowedAddresses, allowedBackendNamespaces, allowedFilters, allowedGatewayClassNames, allowedHostnames, allowedParentRefs, allowedTLSOptions, defaultHostname, experimentalFields, ownGateways: see docs/api.md`,
 		},
 	}
 	cases["InputAndSpec"] = testCase{

@@ -224,9 +224,8 @@ type Routes struct {
 
 	// ExperimentalFields says whether routes may have retry, sessionPersistence and
 	// useDefaultGateways, and Gateways defaultScope. Only the experimental channel of the
-	// Gateway API has these fields. Allow
-	// them if all clusters have its definitions: where one lacks a field, nothing of a
-	// service with it can be applied. Defaults to Deny.
+	// Gateway API has these fields. Allow them if all clusters have its definitions: where
+	// one lacks a field, nothing of a service with it can be applied. Defaults to Deny.
 	// +optional
 	ExperimentalFields Access `json:"experimentalFields,omitempty"`
 

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"path"
 	"slices"
 )
 
@@ -38,16 +37,13 @@ func ArgumentsOf(c Command, entrypoint Engine) (a Arguments, ok bool) {
 		}
 		return a.from(words, 0), entrypoint == EngineVLLM
 	}
-	for i := range len(words) - 1 {
-		e := engineOf(words[i : i+2])
-		if e == EngineUnknown {
-			continue
-		}
-		a.Engine = e
-		serves := words[i+1] == "serve" && path.Base(words[i]) != "-m"
-		return a.from(words, i+2), serves || slices.Contains(servers, words[i+1])
+	e, after := findEngine(words)
+	if e == EngineUnknown {
+		return Arguments{}, false
 	}
-	return Arguments{}, false
+	a.Engine = e
+	module, name := words[after-2] == "-m", words[after-1]
+	return a.from(words, after), !module || slices.Contains(servers, name)
 }
 
 // from returns the arguments from an index on.

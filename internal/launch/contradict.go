@@ -171,10 +171,6 @@ func (l *line) engineWords() []string {
 	if l.startsWithServe() {
 		return words[1:]
 	}
-	for i := range len(words) - 1 {
-		if engineOf(words[i:i+2]) != EngineUnknown {
-			return words[i+2:]
-		}
-	}
-	return words
+	_, after := findEngine(words)
+	return words[after:]
 }

@@ -98,17 +98,23 @@ func (l line) engine() Engine {
 
 var python = regexp.MustCompile(`^python[0-9.]*$`)
 
-// engineOf finds the engine anywhere in a command, because it may follow tini, env or numactl.
-func engineOf(words []string) Engine {
+// findEngine finds the engine anywhere in a command, because it may follow tini, env or numactl. It also returns the index of the first word
+// after the engine's name, which has two words. The index is 0 without an engine.
+func findEngine(words []string) (e Engine, after int) {
 	for i := range len(words) - 1 {
 		switch next := words[i+1]; {
 		case path.Base(words[i]) == "vllm" && next == "serve", words[i] == "-m" && strings.HasPrefix(next, "vllm.entrypoints."):
-			return EngineVLLM
+			return EngineVLLM, i + 2
 		case path.Base(words[i]) == "sglang" && next == "serve", words[i] == "-m" && strings.HasPrefix(next, "sglang."):
-			return EngineSGLang
+			return EngineSGLang, i + 2
 		}
 	}
-	return EngineUnknown
+	return EngineUnknown, 0
+}
+
+func engineOf(words []string) Engine {
+	e, _ := findEngine(words)
+	return e
 }
 
 var shells = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}

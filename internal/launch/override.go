@@ -62,13 +62,7 @@ func Override(under Command, over []string) (command, args []Word, err error) {
 // firstFlag returns the index of the first flag in a command, or the command's length. Programs before the engine, such as
 // tini -- or numactl --all, have flags of their own. Without a known engine, a -- only ends these.
 func firstFlag(command []string) int {
-	from := 0
-	for i := range len(command) - 1 {
-		if engineOf(command[i:i+2]) != EngineUnknown {
-			from = i + 2
-			break
-		}
-	}
+	_, from := findEngine(command)
 	for i := from; i < len(command); i++ {
 		if w := command[i]; strings.HasPrefix(w, "--") && (from > 0 || w != "--") {
 			return i

@@ -272,12 +272,7 @@ func (p *scheduler) homeUnread(g *reservation.ReplicaGroup, i int) bool {
 	if p.Policy == v1alpha1.PlacementReplicate || p.recordedIn(g.Name, i) {
 		return false
 	}
-	for j := range p.Candidates {
-		if c := &p.Candidates[j]; j != i && c.Requested[g.Name] && !c.present(*g) {
-			return true
-		}
-	}
-	return false
+	return p.another(i, func(_ int, c *Candidate) bool { return c.Requested[g.Name] && !c.present(*g) })
 }
 
 // add adds a group that is wanted in the cluster. Some of its replicas run, and the others are

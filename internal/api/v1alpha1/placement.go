@@ -53,11 +53,12 @@ type Placement struct {
 
 	// StartTimeoutSeconds is how long a replica group may take until it can answer requests in a
 	// cluster for the first time. It counts from the creation of the group's first object there,
-	// so waiting for nodes, images and weights counts. A group can answer once the endpoint picker is ready, and a worker or a prefill
-	// and a decode replica. With a fleet route, the HTTPRoute and the InferencePool count too. Then it is
-	// started in the next cluster that has room, under the policies Spread and Failover. Without
-	// room elsewhere it stays, and so does a group that is added to others which serve. The time
-	// doubles with each cluster. 0 means that nothing moves for this reason. Defaults to 3600.
+	// so waiting for nodes, images and weights counts. A group can answer once the endpoint picker
+	// is ready, and a worker or a prefill and a decode replica. With a fleet route, the HTTPRoute
+	// and the InferencePool count too. Then it is started in the next cluster that has room, under
+	// the policies Spread and Failover. Without room elsewhere it stays, and so does a group that
+	// is added to others which serve. The time doubles with each cluster. 0 means that nothing
+	// moves for this reason. Defaults to 3600.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -297,48 +295,6 @@ func (p *rolePlanner) warnOfArguments() {
 	if port := portOfFlag(p.role.Leader.engine()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
 		p.warn(p.role.Leader.enginePath(p.leaderPath()).Child("ports"),
 			"clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
-	}
-}
-
-// warnOfHost warns of an engine that does not listen at localhost, where the routing sidecar connects to it (pkg/sidecar/proxy/options.go of
-// llm-d-router v0.10.0). The engine is ready all the same, because the kubelet asks it at the pod's address.
-func (p *rolePlanner) warnOfHost() {
-	if p.role.Sidecar == nil {
-		return
-	}
-	t := &p.role.Leader
-	l := launch.ListenerOf(launch.Expand(t.command(), t.engine().Env))
-	address, err := netip.ParseAddr(strings.Trim(l.Host, "[]"))
-	if l.Host == "" || l.Local() || l.Host == "0" || err == nil && (address.IsUnspecified() || address.IsLoopback()) {
-		return
-	}
-	if strings.Contains(l.Host, "$") && !isPodIP(t.engine().Env, strings.Trim(l.Host, "${}()")) {
-		return // It is not known.
-	}
-	p.warn(t.enginePath(p.leaderPath()).Child("args"), "the routing sidecar connects to the engine at localhost, where it does not listen with --host %s: set --host 0.0.0.0", text.Value(l.Host))
-}
-
-// isPodIP tells whether a variable has the address of the pod.
-func isPodIP(env []corev1.EnvVar, name string) bool {
-	return slices.ContainsFunc(env, func(e corev1.EnvVar) bool {
-		return e.Name == name && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && strings.HasPrefix(e.ValueFrom.FieldRef.FieldPath, "status.podIP")
-	})
-}
-
-// warnOfTopology warns of annotations of LeaderWorkerSet without the effect that they promise. It reads them from the LeaderWorkerSet, and for
-// the leader alone from its pod (pkg/webhooks/pod_webhook.go and pkg/controllers/pod_controller.go of v0.9.0). Set on the LeaderWorkerSet, it
-// would make workers only after the leader is scheduled, for which a gang waits.
-func (p *rolePlanner) warnOfTopology(t *PodTemplate, path *field.Path) {
-	at := path.Child("metadata", "annotations")
-	if k := lws.SubGroupExclusiveKeyAnnotationKey; t.Annotations[k] != "" {
-		p.warn(at.Key(k), "has no effect: replicas have no subgroups")
-	}
-	switch k := lws.ExclusiveKeyAnnotationKey; {
-	case t.Annotations[k] == "", p.role.Nodes == 1:
-	case t == &p.role.Worker && p.ownLeader():
-		p.warn(at.Key(k), "has no effect on workers")
-	default:
-		p.warn(at.Key(k), "holds only for the leader of a replica on several nodes, and the workers may run elsewhere: set networkTopology of the gang, or an affinity, in its place")
 	}
 }
 

@@ -133,9 +133,10 @@ func sumOfRates(series, in string) string { return "sum(rate(" + series + in + "
 // onlySGLang is a label that only the metrics of SGLang have. Histograms of different engines have different buckets, so they have no sum.
 const onlySGLang = "engine_type"
 
-// timeOf is about histograms of seconds. While a role has both engines, the longer time counts. Without requests its quantile is NaN, which no comparison lets pass.
-// Then 0 counts, if the engines have metrics at all, and no request waits: engines that give it no token need not be fewer. The number of engines makes it a sum. They are counted by a gauge, whose
-// labels are known: those of the histogram may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
+// timeOf is about histograms of seconds. While a role has both engines, the longer time counts. Without requests its quantile is NaN, which
+// no comparison lets pass. Then 0 counts, if the engines have metrics at all and no request waits. One that waits for its first token is no
+// cause to stop engines. The number of engines makes it a sum. They are counted by a gauge, whose labels are known: those of the histogram
+// may be any, by --tokenizer-metrics-allowed-custom-labels of SGLang.
 //
 // No more engines count than at the start of the window. Its requests had only those, and each engine that starts would make the
 // HorizontalPodAutoscaler ask for more. If there was none, all count. So they do if Prometheus had just begun to read them.

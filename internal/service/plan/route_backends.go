@@ -53,7 +53,7 @@ func (a *routeAccess) checkRules(path *field.Path, spec *gateway.HTTPRouteSpec) 
 	return errs
 }
 
-const messageExperimental = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it (routes.experimentalFields in the Composition's input)"
+var messageExperimental = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it" + setBy("routes.experimentalFields")
 
 // checkExperimental refuses fields of a rule that the definitions of the Gateway API's standard channel lack (config/crd/standard of v1.6.1). The
 // API server refuses the route then, and Crossplane applies nothing of the service and writes no status.

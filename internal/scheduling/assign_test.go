@@ -89,6 +89,10 @@ func TestAssign(t *testing.T) {
 	}
 	withRest := large("0/prefill/0", "0/decode/0", "0/decode/1")
 	withRest[0].Replicas[0].Required, withRest[0].Replicas[1].Required = true, true
+	threeRequired := large("0/prefill/0", "0/decode/0", "0/decode/1")
+	for i := range threeRequired[0].Replicas {
+		threeRequired[0].Replicas[i].Required = true
+	}
 	oneOfTwo := large("0/prefill/0", "0/decode/0")
 	oneOfTwo[0].Replicas[0].Required = true
 
@@ -968,6 +972,18 @@ func TestAssign(t *testing.T) {
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateLeaving, Reason: ReasonDraining, Message: "the cluster is drained, and is left once it runs elsewhere", Run: []key.ReplicaID{"0/decode/1"}},
 				"west": {State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"0/decode/0", "0/decode/1", "0/prefill/0"}},
+			},
+		},
+		"RequiredMissesEverywhere": {
+			reason: "A copy is left once another one answers with all that it has, although required replicas fit nowhere.",
+			policy: v1alpha1.PlacementFailover, groups: threeRequired, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(running),
+				named("west", east(running, func(c *Candidate) { c.Free = capacity.Free{} })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
 			},
 		},
 		"LostPart": {

@@ -126,12 +126,11 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 	return missing
 }
 
-// covers tells whether the required replicas of a group, and all that another cluster has of
-// it, are ready here and stay so. Other replicas may be pending. If they never fit, waiting for
-// them would keep two copies for ever.
+// covers tells whether all that another cluster has of a group is ready here and stays so. Other replicas may be
+// pending. If they never fit, waiting for them would keep two copies for ever.
 func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
-		return (r.Required || other.Present[r.Name]) && (!c.Ready[r.Name] || c.Updating[r.Name])
+		return other.Present[r.Name] && (!c.Ready[r.Name] || c.Updating[r.Name])
 	})
 }
 

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -19,11 +20,14 @@ import (
 // randomProblem returns a random problem, possible or not.
 func randomProblem(random *rand.Rand) Problem {
 	problem := Problem{Policy: []v1alpha1.PlacementPolicy{v1alpha1.PlacementReplicate, v1alpha1.PlacementSpread, v1alpha1.PlacementFailover}[random.IntN(3)], PodRequirements: requirements, FailoverAfter: time.Minute, Now: time.Now()}
+	if random.IntN(2) == 0 {
+		problem.AnswerAlone = map[string]bool{"a": true}
+	}
 	for i := range 1 + random.IntN(3) {
 		g := reservation.ReplicaGroup{Name: key.GroupID(strconv.Itoa(i))}
 		required := random.IntN(3)
 		for j := range 1 + random.IntN(3) {
-			g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: key.ReplicaID(string(g.Name) + "/" + strconv.Itoa(j)), Pods: map[string]int64{"large": 1}, Required: j < required})
+			g.Replicas = append(g.Replicas, reservation.ReplicaRequest{Name: key.ReplicaID(string(g.Name) + "/" + []string{"a", "b"}[random.IntN(2)] + "/" + strconv.Itoa(j)), Pods: map[string]int64{"large": 1}, Required: j < required})
 		}
 		problem.Groups = append(problem.Groups, g)
 	}
@@ -142,14 +146,21 @@ func TestSettledIgnoresFree(t *testing.T) {
 	}
 }
 
-// readyElsewhere tells whether another cluster serves what one has of a group, and the required
-// replicas.
+// readyElsewhere tells whether another cluster answers for a group, and has ready what one has of it.
 func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservation.ReplicaGroup) bool {
 	for j := range decisions {
 		o, d := &problem.Candidates[j], &decisions[j]
-		if j != i && o.RouterReady && !slices.ContainsFunc(g.Replicas, func(x reservation.ReplicaRequest) bool {
-			return (x.Required || problem.Candidates[i].Present[x.Name]) && (!o.Ready[x.Name] || !d.Run[x.Name])
-		}) {
+		all, alone, together := true, false, map[byte]bool{}
+		for _, x := range g.Replicas {
+			role, ready := x.Name[len(g.Name)+1], o.Ready[x.Name] && d.Run[x.Name]
+			all = all && (ready || !problem.Candidates[i].Present[x.Name])
+			if problem.AnswerAlone[string(role)] {
+				alone = alone || ready
+			} else {
+				together[role] = together[role] || ready
+			}
+		}
+		if j != i && o.RouterReady && all && (alone || len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)) {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -296,16 +297,19 @@ func (s *service) nameObjects(t *testing.T) {
 		return
 	}
 	names := map[string]string{}
-	// What is in a drained cluster was made before that.
-	for _, stopped := range []bool{true, false} {
-		first := *s
-		first.observed = s.capacityRequests()
-		if !stopped {
-			first.observed, first.required = withoutHomes(t, first.observed), notStopped(s.required)
-		}
+	name := func(first service) {
 		for _, o := range documents(t, []byte(first.files(t).ours(t).Documents)) {
 			names[o.GetAnnotations()[annotationKey]] = o.GetName()
 		}
+	}
+	first := *s
+	first.observed = s.capacityRequests()
+	name(first)
+	// What is in a drained cluster was made before that, when the cluster was the home.
+	for _, cluster := range s.clusters() {
+		before := first
+		before.observed, before.required = atHome(t, first.observed, cluster), notStopped(s.required)
+		name(before)
 	}
 	for _, o := range s.observed {
 		if name := names[o.GetAnnotations()[annotationKey]]; name != "" && isObject(o) {
@@ -314,14 +318,25 @@ func (s *service) nameObjects(t *testing.T) {
 	}
 }
 
+// clusters returns the names of the clusters in which something of the service is.
+func (s *service) clusters() []string {
+	var all []string
+	for _, o := range s.observed {
+		if path := strings.Split(o.GetAnnotations()[annotationKey], "/"); path[0] == "cluster" && !slices.Contains(all, path[1]) {
+			all = append(all, path[1])
+		}
+	}
+	return all
+}
+
 // capacityRequests returns the service's observed capacity requests. Without one, no capacity is
 // reserved.
 func (s *service) capacityRequests() []*object {
 	return slices.DeleteFunc(slices.Clone(s.observed), func(o *object) bool { return o.GetAnnotations()[annotationKey] != "configmap/capacity-request" })
 }
 
-// withoutHomes are capacity requests as they were before the service had a home.
-func withoutHomes(t *testing.T, all []*object) []*object {
+// atHome are capacity requests as they were when a cluster was the home of all that has one.
+func atHome(t *testing.T, all []*object, cluster string) []*object {
 	t.Helper()
 	before := make([]*object, 0, len(all))
 	for _, o := range all {
@@ -331,7 +346,10 @@ func withoutHomes(t *testing.T, all []*object) []*object {
 		if err := json.Unmarshal([]byte(text), &request); err != nil {
 			t.Fatal(err)
 		}
-		delete(request, "homes")
+		homes, _ := request["homes"].(map[string]any)
+		for _, home := range homes {
+			home.(map[string]any)["cluster"] = cluster
+		}
 		b, err := json.Marshal(request)
 		if err != nil {
 			t.Fatal(err)

@@ -93,6 +93,8 @@ func TestAssign(t *testing.T) {
 	for i := range threeRequired[0].Replicas {
 		threeRequired[0].Replicas[i].Required = true
 	}
+	withSpot := large("0/prefill/0", "0/decode/0", "0/spot/0")
+	withSpot[0].Replicas[0].Required, withSpot[0].Replicas[1].Required = true, true
 	oneOfTwo := large("0/prefill/0", "0/decode/0")
 	oneOfTwo[0].Replicas[0].Required = true
 
@@ -983,6 +985,18 @@ func TestAssign(t *testing.T) {
 			},
 			want: map[string]outcome{
 				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonNotNeeded, Message: "it runs in west"},
+				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
+			},
+		},
+		"NotRequiredMissesEverywhere": {
+			reason: "A copy is left once another one has all that it has and all that is required, although a role is missing in both.",
+			policy: v1alpha1.PlacementFailover, groups: withSpot, homes: homeIn("west", "0"),
+			candidates: []Candidate{
+				east(drained, running),
+				named("west", east(running, func(c *Candidate) { c.Free = capacity.Free{} })),
+			},
+			want: map[string]outcome{
+				"east": {State: v1alpha1.StateNotPlaced, Reason: ReasonDraining, Message: "the cluster is drained"},
 				"west": {State: v1alpha1.StatePlaced, Reason: ReasonInsufficientCapacity, Message: "the cluster has no nodes, or they are not known yet", Run: []key.ReplicaID{"0/decode/0", "0/prefill/0"}, Pending: 1},
 			},
 		},

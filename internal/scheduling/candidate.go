@@ -134,6 +134,13 @@ func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bo
 	})
 }
 
+// hasRequired tells whether all required replicas of a group are ready here and stay so.
+func (c *Candidate) hasRequired(group *reservation.ReplicaGroup) bool {
+	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
+		return r.Required && (!c.Ready[r.Name] || c.Updating[r.Name])
+	})
+}
+
 // mayEverReceive tells whether requests may reach a cluster, now or once its router is ready. One outside the fleet has a route of
 // its own.
 func (c *Candidate) mayEverReceive() bool {

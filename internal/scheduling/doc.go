@@ -68,12 +68,13 @@ at once.
     request. What is wanted comes from the spec, what is reserved from the answer, and what runs
     from the notes on the objects (TestForgedRequest).
   - What exists of a replica group is removed only after the request that was read back names
-    another home, and all of it is ready there and is not being updated. So reads of different
-    age never stop two copies. An object that was not written since the group has its home there
-    does not count: it may be left from an earlier time there (TestHomeComesBack). If requests
-    can reach it here, they have to reach it there (TestAssignServesRandomProblems). Exceptions are a
-    group in an abandoned cluster, and one that could not answer within the start time-out and has
-    not answered since (TestFailedCopy, TestLives).
+    another home, and all of it is ready there and is not being updated. The group also has to be
+    able to answer there, or to have all that it requires. So reads of different age never stop
+    two copies. An object that was not written since the group has its home there does not count:
+    it may be left from an earlier time there (TestHomeComesBack). If requests can reach it here,
+    they have to reach it there (TestAssignServesRandomProblems). Exceptions are a group in an
+    abandoned cluster, and one that could not answer within the start time-out and has not answered
+    since (TestFailedCopy, TestLives).
   - What is removed keeps its capacity until its objects are gone (TestWithdrawn in
     internal/reservation and internal/cluster), also where an old read does not show them
     (TestLeft). What runs keeps its pods until the cluster has reserved a change (TestGrowthWaits in

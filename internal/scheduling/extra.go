@@ -13,7 +13,7 @@ import (
 // It is added after everything else is decided, so a service never moves because of it, and never
 // waits for it to move. What is wanted gets its capacity first. Until then, and where a cluster is
 // left, what exists stays, and nothing is added. Where nothing is wanted any more, it stays as long as
-// a gateway may send requests there.
+// a gateway may send requests there. Without a route that leads to all clusters, it stays until another cluster answers.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
 	served := false
 	for i := range decisions {
@@ -23,14 +23,20 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
 		// Where replicas wait for their capacity, extra ones may be all that serves.
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
+			until := "no gateway sends requests to it"
+			if !v.demand.HasFleetRoute {
+				until = "another one answers"
+			}
 			switch {
-			case len(extra) == 0, d.Abandoned && c.Orphaned, !d.Abandoned && !c.MayReceiveTraffic:
+			case len(extra) == 0, d.Abandoned && c.Orphaned:
+				continue
+			case !d.Abandoned && !c.MayReceiveTraffic && (served || v.demand.HasFleetRoute):
 				continue
 			case d.Abandoned:
 				d.State = v1alpha1.StateLeaving // It is forgotten only once its Objects keep what they made.
 			default:
 				d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
-				d.Message = "no replica is wanted here any more, and the cluster is left once no gateway sends requests to it"
+				d.Message = "no replica is wanted here any more, and the cluster is left once " + until
 			}
 		}
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}

@@ -152,6 +152,7 @@ func TestExtraNotWanted(t *testing.T) {
 		reason  string
 		exist   []key.ReplicaID
 		noExtra bool
+		noRoute bool
 		change  func(*scheduling.Snapshot)
 		want    decided
 	}{
@@ -171,6 +172,15 @@ func TestExtraNotWanted(t *testing.T) {
 		"NoRequests": {reason: "No gateway sends requests there.", exist: extra, change: func(s *scheduling.Snapshot) {
 			s.MayReceiveTraffic = nil
 		}, want: decided{State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west"}},
+		"NoFleetRoute": {reason: "No route leads to all clusters, and west answers.", exist: extra, noRoute: true, change: func(*scheduling.Snapshot) {}, want: decided{
+			State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west",
+		}},
+		"NoFleetRouteNotReady": {reason: "Nothing else answers, so what serves stays until something does.", exist: extra, noRoute: true, change: func(s *scheduling.Snapshot) {
+			s.States["west"].Ready = nil
+		}, want: decided{
+			State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Run: extra, Serves: true,
+			Message: "no replica is wanted here any more, and the cluster is left once another one answers",
+		}},
 		"Abandoned": {reason: "Its Objects are not orphaned so far: deleting them would delete what runs.", exist: extra, change: func(s *scheduling.Snapshot) {
 			s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
 		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonAbandoned, Message: "the cluster is abandoned", Run: extra}},
@@ -193,7 +203,7 @@ func TestExtraNotWanted(t *testing.T) {
 			snapshot.ReceivesTraffic[naming.FleetBackend(schedulingtest.Service.Name, "west")] = true
 			tc.change(&snapshot)
 			demand := &scheduling.Demand{
-				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), PodRequirements: gpus(8), Groups: oneWorker, HasRouter: true, HasFleetRoute: true,
+				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), PodRequirements: gpus(8), Groups: oneWorker, HasRouter: true, HasFleetRoute: !tc.noRoute,
 				Extra: map[string][]reservation.ReplicaGroup{"east": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}}}},
 			}
 			if tc.noExtra {

@@ -111,10 +111,12 @@ func (p *scheduler) replaced(i int, group *reservation.ReplicaGroup) bool {
 }
 
 // readyElsewhere tells whether what a cluster has of a group is ready in another one that the
-// group is assigned to, where it can answer, and for which the predicate is true.
+// group is assigned to, and for which the predicate is true. The group has to be able to answer there, or to have
+// all replicas ready that it requires. Required replicas that fit nowhere keep no second copy for ever, nor do roles
+// of which none is required.
 func (p *scheduler) readyElsewhere(i int, group *reservation.ReplicaGroup, is func(*Candidate) bool) bool {
 	return p.another(i, func(j int, c *Candidate) bool {
-		return c.StopPolicy != v1alpha1.StopAbandon && p.runs[j][group.Name] && c.covers(&p.Candidates[i], group) && p.canAnswer(group, j) && is(c)
+		return c.StopPolicy != v1alpha1.StopAbandon && p.runs[j][group.Name] && c.covers(&p.Candidates[i], group) && (p.canAnswer(group, j) || c.hasRequired(group)) && is(c)
 	})
 }
 

@@ -31,6 +31,12 @@ func randomProblem(random *rand.Rand) Problem {
 		}
 		problem.Groups = append(problem.Groups, g)
 	}
+	if random.IntN(2) == 0 {
+		problem.Homes = map[key.GroupID]reservation.Home{}
+		for _, g := range problem.Groups {
+			problem.Homes[g.Name] = reservation.Home{Cluster: "c" + strconv.Itoa(random.IntN(4)), Epoch: 1, Started: random.IntN(2) == 0}
+		}
+	}
 	hasRoute := random.IntN(3) > 0
 	for i := range 2 + random.IntN(3) {
 		problem.Candidates = append(problem.Candidates, randomCandidate(random, "c"+strconv.Itoa(i), hasRoute, &problem))
@@ -146,21 +152,23 @@ func TestSettledIgnoresFree(t *testing.T) {
 	}
 }
 
-// readyElsewhere tells whether another cluster answers for a group, and has ready what one has of it.
+// readyElsewhere tells whether another cluster has ready what one has of a group, and either answers for the group or has
+// ready what the group requires.
 func readyElsewhere(problem *Problem, decisions []Decision, i int, g *reservation.ReplicaGroup) bool {
 	for j := range decisions {
 		o, d := &problem.Candidates[j], &decisions[j]
-		all, alone, together := true, false, map[byte]bool{}
+		all, required, alone, together := true, true, false, map[byte]bool{}
 		for _, x := range g.Replicas {
 			role, ready := x.Name[len(g.Name)+1], o.Ready[x.Name] && d.Run[x.Name]
 			all = all && (ready || !problem.Candidates[i].Present[x.Name])
+			required = required && (ready || !x.Required)
 			if problem.AnswerAlone[string(role)] {
 				alone = alone || ready
 			} else {
 				together[role] = together[role] || ready
 			}
 		}
-		if j != i && o.RouterReady && all && (alone || len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)) {
+		if j != i && o.RouterReady && all && (required || alone || len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)) {
 			return true
 		}
 	}

@@ -433,13 +433,16 @@ func TestScaledDownInFleet(t *testing.T) {
 		replicas int32
 		// ready tells whether the replica that is wanted serves.
 		ready   bool
+		noRoute bool
 		traffic []string
 		want    []string
 	}{
-		"RouteLeadsThere": {"The replica serves until the gateways have left its cluster.", 1, true, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 1, named", "b: 0"}},
-		"RouteHasLeft":    {"No gateway sends requests there.", 1, true, []string{"a"}, []string{"a runs worker/0", "a: 1, named"}},
-		"OtherNotReady":   {"It is the only one that serves.", 1, false, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 0", "b: 1, named"}},
-		"Stopped":         {"The user wants no replica.", 0, true, []string{"a", "b"}, []string{"a: 0", "b: 0"}},
+		"RouteLeadsThere":      {"The replica serves until the gateways have left its cluster.", 1, true, false, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 1, named", "b: 0"}},
+		"RouteHasLeft":         {"No gateway sends requests there.", 1, true, false, []string{"a"}, []string{"a runs worker/0", "a: 1, named"}},
+		"OtherNotReady":        {"It is the only one that serves.", 1, false, false, []string{"a", "b"}, []string{"a runs worker/0", "b runs worker/1", "a: 0", "b: 1, named"}},
+		"NoRouteOtherAnswers":  {"Without a fleet route, it stays only until another one answers.", 1, true, true, nil, []string{"a runs worker/0"}},
+		"NoRouteOtherNotReady": {"It is the only one that serves.", 1, false, true, nil, []string{"a runs worker/0", "b runs worker/1"}},
+		"Stopped":              {"The user wants no replica.", 0, true, false, []string{"a", "b"}, []string{"a: 0", "b: 0"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -462,7 +465,9 @@ func TestScaledDownInFleet(t *testing.T) {
 			}
 			in := &inputv1alpha1.Input{}
 			inputv1alpha1.Default(in)
-			in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
+			if !tc.noRoute {
+				in.Fleet.ParentRefs = []inputv1alpha1.ParentRef{{Name: "hub"}}
+			}
 			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, &v1alpha1.InferenceServiceSpec{
 				Placement: spread,
 				Roles: []v1alpha1.Role{
@@ -480,12 +485,8 @@ func TestScaledDownInFleet(t *testing.T) {
 			for c, r := range p.Replicas() {
 				got = append(got, c.Target.Cluster+" runs "+string(r.ID))
 			}
-			for _, b := range p.FleetRoute.Backends {
-				text := fmt.Sprintf("%s: %d", b.Cluster, b.Weight)
-				if b.Named {
-					text += ", named"
-				}
-				got = append(got, text)
+			if p.FleetRoute != nil {
+				got = append(got, backendsOf(p)...)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

@@ -113,7 +113,7 @@ PREVIOUS ?= 1c7c17308d45ad641b0ef8b4a86f4448ac9feba8
 # The tests are one program, which is built once. So are the packages that they install: two of this commit, and one of
 # the previous version, with the manifests that install it.
 .PHONY: e2e
-e2e: tools
+e2e: tools ## Build what make test-e2e and its parts run: the tools, the tests, and the packages of this commit and of PREVIOUS.
 	@$(GO) -C test/controlplane test -vet=off -c -o ../../.cache/bin/e2e.test ./e2e
 	@for v in v0.1.0 v0.1.1; do \
 		.cache/bin/packager build --root . --version $$v --arch $$($(GO) env GOARCH) --dist $(CURDIR)/.cache/packages/$$v || exit 1; \
@@ -125,23 +125,23 @@ E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 60m
 # These need the target e2e, but do not have it as a prerequisite: make would then start them after all targets without
 # prerequisites.
 .PHONY: test-e2e-own
-test-e2e-own:
+test-e2e-own: ## The tests of make test-e2e that need control planes of their own. Run make e2e first.
 	$(E2E) -test.run '$(OWN)'
 
 .PHONY: test-e2e-traffic
-test-e2e-traffic:
+test-e2e-traffic: ## The tests of make test-e2e that count the answers to requests. Run make e2e first.
 	$(E2E) -test.run '$(TRAFFIC)'
 
 .PHONY: test-e2e-fleet
-test-e2e-fleet:
+test-e2e-fleet: ## The tests of make test-e2e with several clusters. Run make e2e first.
 	$(E2E) -test.run '$(FLEET)'
 
 .PHONY: test-e2e-kueue
-test-e2e-kueue:
+test-e2e-kueue: ## The tests of make test-e2e with Kueue. Run make e2e first.
 	$(E2E) -test.run '$(KUEUE)'
 
 .PHONY: test-e2e-shared
-test-e2e-shared:
+test-e2e-shared: ## All other tests of make test-e2e, on one control plane. Run make e2e first.
 	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(SCALED)' -test.parallel 6
 
 # It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
@@ -153,7 +153,7 @@ test-autoscaling: e2e ## Scale services by their load with real KEDA and Prometh
 # The programs of a whole control plane on this machine: Kubernetes, LeaderWorkerSet, Volcano, Crossplane and a registry.
 # It needs neither Docker nor root, but Linux, for the addresses of its pods.
 .PHONY: tools
-tools:
+tools: ## Build the programs of a whole control plane into .cache/bin. The first run takes minutes.
 	@command -v $(GO) git >/dev/null || { echo "Go 1.26 and git are required" >&2; exit 1; }
 	@test/tools/build.sh $$(test/tools/build.sh --list)
 

@@ -23,8 +23,9 @@ type Function struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	log logging.Logger
-	// clock supplies the current time, for failover and for the response's TTL. Nil means
-	// time.Now.
+	// clock supplies the time of each call. Everything that takes time goes by it: failover, reservations,
+	// the deadlines of rollouts and of starts, the recovery of replicas, failed Jobs, and the response's TTL.
+	// Nothing else reads a clock. Nil means time.Now.
 	clock func() time.Time
 	// answered is told of each call, and its error. Nil is for simulations, which decide
 	// nothing.

@@ -1,5 +1,6 @@
 // Package naming has the rules for names: hashes, length limits, and the characters of a DNS
-// label.
+// label. It also has the labels and annotations that the function writes. Those of clusters are in
+// internal/cluster and internal/profile.
 package naming
 
 import (

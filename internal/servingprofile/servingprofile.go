@@ -1,9 +1,11 @@
 /*
 Package servingprofile puts what a service says over the serving profile that it names.
 
-A serving profile is a fragment of the Input: for each type of role, what such a role is unless the
-service says otherwise. The result is a spec as if the service had written all of it. Nothing later
-knows that there are profiles, apart from status.profile and the messages of errors.
+A serving profile is a part of the Input: for each type of role, what such a role is unless the
+service says otherwise. What it has for one type is a fragment. The result is a spec as if the service
+had written all of it. Little of what comes later knows that there are profiles: status.profile, the
+messages of errors, and two decisions of package plan. It warns of a context that is longer than the
+profile allows, and checks no template of a role whose type is unknown, because that has no fragment.
 
 Scalars of the service win, and its objects are merged field by field. Pod templates are merged by the
 rules of Kubernetes' strategic merge patch, which are read from the types of Kubernetes: containers,

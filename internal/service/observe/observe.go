@@ -3,8 +3,9 @@ Package observe reads the observed state, and compares it with the plan. It deci
 composed resources are ready, what the status of each role is, and where clients reach the
 service. Its conditions say what is missing.
 
-Each object is evaluated by its own API, whichever cluster it is in. The same request always
-gives the same Evaluation, so times are only copied from observed objects.
+Each object is evaluated by its own API, whichever cluster it is in. The same request at the
+same time gives the same Evaluation. The time of the call is only compared with those of
+observed objects, and never written.
 */
 package observe
 

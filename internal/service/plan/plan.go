@@ -1,8 +1,9 @@
 /*
 Package plan decides what an InferenceService needs: its replicas with their names
 and keys, its gangs, its ports, and the configuration of its router. Each decision
-is made once, here. Renderers and observers read the Plan and never the
-InferenceService.
+is made once, here. Renderers read the Plan and never the InferenceService. So do
+observers, except for what is read before there is a Plan: the snapshot, and how many
+replicas the roles with scaling have (observe.Snapshot, Scaling and ScalingEnds).
 
 Planning is pure: it has no client and no clock, and the same input gives the same
 Plan.

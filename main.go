@@ -26,7 +26,7 @@ type commands struct {
 	Version cli.Version `help:"Print the version."`
 
 	Serve  serving    `cmd:"" default:"withargs" help:"Serve the function over gRPC (the default)."`
-	Render cli.Render `cmd:"" help:"Show what an InferenceService becomes, from files alone."`
+	Render cli.Render `cmd:"" help:"Show what an InferenceService, an InferenceCluster, an InferenceModel or a ModelCache becomes, from files alone."`
 	Plan   cli.Plan   `cmd:"" help:"Show what a change of the fleet moves, before and after side by side, from files alone."`
 
 	Profiles cli.Profiles `cmd:"" help:"Write what services read of InferenceClusters, for Crossplane's own render command."`

@@ -17,7 +17,7 @@ const (
 	Version = "v1alpha1"
 	// APIVersion of the inputs.
 	APIVersion = Group + "/" + Version
-	// KindInput is the kind of the input for InferenceServices.
+	// KindInput is the kind of the input for InferenceServices and ModelCaches.
 	KindInput = "Input"
 	// KindClusterInput is the kind of the input for InferenceClusters.
 	KindClusterInput = "ClusterInput"
@@ -25,7 +25,8 @@ const (
 	KindModelInput = "ModelInput"
 )
 
-// Input is what a platform team sets for all InferenceServices. All fields are optional.
+// Input is what a platform team sets for all InferenceServices, or for all ModelCaches. All fields are
+// optional.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane

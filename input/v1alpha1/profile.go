@@ -32,7 +32,7 @@ type Profile struct {
 
 // A ProfileRole is what roles of one type are unless a service says otherwise. The fields are those
 // of a role of an InferenceService. Its name, its replicas, its route and its models are the
-// service's alone, and so is what is made anew when a pod fails.
+// service's alone, and so is what is recreated when a pod fails.
 // +kubebuilder:validation:XValidation:rule="self.componentType == 'router' ? !has(self.multinode) && !has(self.template) && !has(self.leaderTemplate) && !has(self.lifecycle) : !has(self.strategy) && !has(self.endpointPicker)",message="a router may have strategy and endpointPicker only, and other types everything else"
 type ProfileRole struct {
 	// ComponentType of the roles: router, prefiller, decoder or worker.

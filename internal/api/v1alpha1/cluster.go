@@ -73,7 +73,7 @@ type InferenceClusterSpec struct {
 
 	// ClusterUID is the UID of the namespace kube-system in the cluster. While another
 	// cluster answers, nothing new is reserved. Without it, the cluster that answers first is
-	// taken for the right one. After the cluster was created anew, set it to the new UID.
+	// taken for the right one. After the cluster was recreated, set it to the new UID.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ClusterUID string `json:"clusterUID,omitempty"`

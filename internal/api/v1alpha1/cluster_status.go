@@ -18,7 +18,7 @@ type InferenceClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ClusterUID is the UID of the namespace kube-system in the cluster that the
-	// reservations are for. It stays while the cluster is out of reach.
+	// reservations are for. It stays while the cluster is unreachable.
 	// +optional
 	ClusterUID string `json:"clusterUID,omitempty"`
 

@@ -10,8 +10,8 @@ import (
 // A Lifecycle says how long the pods of a role may take to start and to stop. What a template says
 // itself stays as it is.
 type Lifecycle struct {
-	// StartupSeconds is how long the engine may take to load its model, before its replica is made
-	// anew. It is the time of the startup probe that is added. It has no effect if the template has
+	// StartupSeconds is how long the engine may take to load its model, before its replica is
+	// recreated. It is the time of the startup probe that is added. It has no effect if the template has
 	// a readiness or startup probe, or if the engine is not known. Defaults to 3600.
 	// +optional
 	// +kubebuilder:validation:Minimum=10

@@ -9,24 +9,24 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 )
 
-// A RecoveryPolicy says what is made anew when a pod fails.
+// A RecoveryPolicy says what is recreated when a pod fails.
 // +kubebuilder:validation:Enum=RoleRestart;RoleRestartAfterStart;InferGroupRestart;None
 type RecoveryPolicy string
 
 // The recovery policies.
 const (
-	// RecoverRole makes all pods of the replica anew.
+	// RecoverRole recreates all pods of the replica.
 	RecoverRole RecoveryPolicy = "RoleRestart"
 	// RecoverRoleAfterStart does that once no pod of the replica is pending.
 	RecoverRoleAfterStart RecoveryPolicy = "RoleRestartAfterStart"
-	// RecoverGroup makes all replicas of the group anew.
+	// RecoverGroup recreates all replicas of the group.
 	RecoverGroup RecoveryPolicy = "InferGroupRestart"
 	// RecoverPod restarts the pod alone.
 	RecoverPod RecoveryPolicy = "None"
 )
 
 // RecoveryOf returns the role's recovery policy, and how long its replicas may take to serve again
-// before the rest of their group is made anew, with the defaults.
+// before the rest of their group is recreated, with the defaults.
 func (r *Role) RecoveryOf() (RecoveryPolicy, time.Duration) {
 	p := r.RecoveryPolicy
 	if p == "" {

@@ -116,10 +116,10 @@ type Role struct {
 	// +optional
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
-	// RecoveryPolicy says what is made anew when a pod fails or is evicted. RoleRestart makes
-	// the whole replica anew, leader and workers. RoleRestartAfterStart does so only once no
+	// RecoveryPolicy says what is recreated when a pod fails or is evicted. RoleRestart recreates
+	// the whole replica, leader and workers. RoleRestartAfterStart does so only once no
 	// pod of the replica is pending, for images that take long to pull. Until then a container
-	// restarts alone. InferGroupRestart makes the whole replica anew, and then all other
+	// restarts alone. InferGroupRestart recreates the whole replica, and then all other
 	// replicas of its group, if it served before. Without spec.replicas the group is the whole
 	// service. It needs a service whose pods are all read, so it has no effect in other
 	// clusters. None restarts the pod alone. Defaults to RoleRestart.
@@ -127,8 +127,8 @@ type Role struct {
 	RecoveryPolicy RecoveryPolicy `json:"recoveryPolicy,omitempty"`
 
 	// RestartGracePeriodSeconds is how long a failed replica of this role may take to serve
-	// again before the rest of its group is made anew, too. It counts from when the replica's
-	// leader pod was made anew. Only InferGroupRestart has it. Defaults to 0, which waits for
+	// again before the rest of its group is recreated, too. It counts from when the replica's
+	// leader pod was recreated. Only InferGroupRestart has it. Defaults to 0, which waits for
 	// nothing.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -111,6 +111,16 @@ var uncounted = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemor
 // names.
 func device(name string) bool { return strings.Contains(name, "/") }
 
+// devices tells whether there is some of a device.
+func (r Resources) devices() bool {
+	for name, n := range r {
+		if n > 0 && device(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // sortedNames returns the names of resources, devices first, since a shortage of devices is of
 // most interest.
 func sortedNames(r Resources) []string {
@@ -181,9 +191,10 @@ func appendSorted[V any, M ~map[string]V](names []string, of M) []string {
 }
 
 // Covers tells whether a pod with the other requirements fits wherever a pod with these does. It does not
-// see that some tolerations imply others. Those of both are as TolerationsOf returns them.
+// see that some tolerations imply others. Those of both are as TolerationsOf returns them. A pod without devices
+// may not go to nodes with the taint of one. Of pods with different devices, it does not ask which taints nodes have.
 func (r *PodRequirements) Covers(o *PodRequirements) bool {
-	if r.Pin.Name() != o.Pin.Name() || !maps.Equal(r.NodeSelector, o.NodeSelector) {
+	if r.Pin.Name() != o.Pin.Name() || !maps.Equal(r.NodeSelector, o.NodeSelector) || r.Requests.devices() && !o.Requests.devices() {
 		return false
 	}
 	for name, want := range o.Requests {

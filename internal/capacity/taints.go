@@ -11,14 +11,11 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// TaintsOf returns those of a node's taints that keep pods from it, sorted, each once. A taint with the
-// name of a resource that the node has does not count: many clusters let all pods that request the
-// resource tolerate it (the admission plugin ExtendedResourceToleration), and no template says so.
-func TaintsOf(taints []corev1.Taint, allocatable corev1.ResourceList) []corev1.Taint {
+// TaintsOf returns those of a node's taints that keep pods from it, sorted, each once.
+func TaintsOf(taints []corev1.Taint) []corev1.Taint {
 	var all []corev1.Taint
 	for _, t := range taints {
-		_, resource := allocatable[corev1.ResourceName(t.Key)]
-		if !resource && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) {
+		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
 			all = append(all, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
 		}
 	}
@@ -63,7 +60,15 @@ func (r *PodRequirements) barredBy(taints []corev1.Taint) (corev1.Taint, bool) {
 	if len(taints) == 0 {
 		return corev1.Taint{}, false
 	}
-	return scheduling.FindMatchingUntoleratedTaint(logr.Discard(), taints, r.Tolerations, nil, true)
+	bars := func(t *corev1.Taint) bool { return !r.mayPass(t) }
+	return scheduling.FindMatchingUntoleratedTaint(logr.Discard(), taints, r.Tolerations, bars, true)
+}
+
+// mayPass tells whether a taint with the name of a device does not keep the pod away, although no toleration says so. Many clusters have
+// pods that request the device tolerate it: the admission plugin ExtendedResourceToleration of Kubernetes does so for NoSchedule alone.
+// A pod that requests nothing is the Job of a ModelCache, which may also run on nodes that no pool lists.
+func (r *PodRequirements) mayPass(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule && device(t.Key) && (len(r.Requests) == 0 || r.Requests[t.Key] > 0)
 }
 
 // admits tells whether the pod tolerates all taints of the nodes of a class.

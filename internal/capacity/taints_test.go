@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,18 +19,16 @@ func TestTaintsOf(t *testing.T) {
 	}
 	added := taint("dedicated", "b", corev1.TaintEffectNoSchedule)
 	added.TimeAdded = &metav1.Time{}
-	gpus := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
 	cases := map[string]struct {
 		reason string
 		taints []corev1.Taint
 		want   []corev1.Taint
 	}{
-		"None":     {reason: "Most nodes have none."},
-		"Prefers":  {reason: "Such a taint keeps no pod away.", taints: []corev1.Taint{taint("slow", "", corev1.TaintEffectPreferNoSchedule)}},
-		"Resource": {reason: "Kubernetes has pods tolerate the names of their resources.", taints: []corev1.Taint{taint("nvidia.com/gpu", "present", corev1.TaintEffectNoSchedule)}},
-		"Lacks": {
-			reason: "The node has no such resource.", taints: []corev1.Taint{taint("amd.com/gpu", "", corev1.TaintEffectNoSchedule)},
-			want: []corev1.Taint{taint("amd.com/gpu", "", corev1.TaintEffectNoSchedule)},
+		"None":    {reason: "Most nodes have none."},
+		"Prefers": {reason: "Such a taint keeps no pod away.", taints: []corev1.Taint{taint("slow", "", corev1.TaintEffectPreferNoSchedule)}},
+		"Resource": {
+			reason: "It keeps away pods that request none of it.", taints: []corev1.Taint{taint("nvidia.com/gpu", "present", corev1.TaintEffectNoSchedule)},
+			want: []corev1.Taint{taint("nvidia.com/gpu", "present", corev1.TaintEffectNoSchedule)},
 		},
 		"Temporary": {
 			reason: "The autoscaler is about to delete the node.", taints: []corev1.Taint{taint("ToBeDeletedByClusterAutoscaler", "1", corev1.TaintEffectNoSchedule)},
@@ -45,7 +42,7 @@ func TestTaintsOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, capacity.TaintsOf(tc.taints, gpus)); diff != "" {
+			if diff := cmp.Diff(tc.want, capacity.TaintsOf(tc.taints)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -91,6 +88,10 @@ func TestTolerates(t *testing.T) {
 		"All":         {reason: "Without a key, it is for all taints.", taint: corev1.Taint{Key: "k", Value: "v", Effect: "NoExecute"}, toleration: corev1.Toleration{Operator: "Exists"}, want: true},
 		"Less":        {reason: "A cluster that lets pods compare has the gate on.", taint: corev1.Taint{Key: "k", Value: "5", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "Gt", Value: "3"}, want: true},
 		"NoNumber":    {reason: "There is nothing to compare.", taint: corev1.Taint{Key: "k", Value: "v", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "Gt", Value: "3"}},
+		"Device":      {reason: "Kubernetes has pods tolerate the names of their devices.", taint: corev1.Taint{Key: "nvidia.com/gpu", Value: "present", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "Exists"}, want: true},
+		"OtherDevice": {reason: "The pod requests none of it.", taint: corev1.Taint{Key: "amd.com/gpu", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "Exists"}},
+		"CPU":         {reason: "All pods request it, so nothing has them tolerate it.", taint: corev1.Taint{Key: "cpu", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "Exists"}},
+		"Evicts":      {reason: "What Kubernetes adds has the effect NoSchedule alone.", taint: corev1.Taint{Key: "nvidia.com/gpu", Effect: "NoExecute"}, toleration: corev1.Toleration{Key: "k", Operator: "Exists"}},
 		"Nonsense":    {reason: "Whoever may write a request may write anything.", taint: corev1.Taint{Key: "k", Value: "v", Effect: "NoSchedule"}, toleration: corev1.Toleration{Key: "k", Operator: "x", Value: "v"}},
 	}
 	for name, tc := range cases {
@@ -125,6 +126,12 @@ func TestCovers(t *testing.T) {
 		"Former":   {reason: "A grant of an earlier version has no tolerations.", of: pod(4), with: pod(4, "x"), want: true},
 		"Removed":  {reason: "It does not fit onto the nodes of x any more.", of: pod(4, "x"), with: pod(4)},
 		"Another":  {reason: "Nor does this one.", of: pod(4, "x"), with: pod(4, "y")},
+		"NoDevice": {reason: "It does not tolerate the name of the device any more.", of: pod(4), with: pod(0)},
+		"NoneHad":  {reason: "Neither did the other.", of: capacitytest.Requirements(0, 2), with: pod(0), want: true},
+		"FewerOf": {
+			reason: "It still requests a device, and few nodes have taints of another one's name.", want: true,
+			of: &capacity.PodRequirements{Requests: capacity.Resources{capacitytest.GPU: 4000, "rdma/hca": 1000}}, with: &capacity.PodRequirements{Requests: capacity.Resources{capacitytest.GPU: 4000}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ var nodeView = incoming.NewView[node]()
 
 // class returns the class of the node alone.
 func (n *node) class() capacity.NodeClass {
-	return capacity.NodeClass{Count: 1, Free: capacity.NodeResources(n.Status.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(n.Spec.Taints), n.Status.Allocatable)}
+	return capacity.NodeClass{Count: 1, Free: capacity.NodeResources(n.Status.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(n.Spec.Taints))}
 }
 
 // takesPods tells whether a scheduler assigns pods to the node.

@@ -282,7 +282,7 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	for i := range c.Spec.Pools {
 		p := &c.Spec.Pools[i]
 		if p.NodeCount != nil {
-			each := []capacity.NodeClass{{Count: int64(*p.NodeCount), Free: capacity.ResourcesOf(p.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(p.Taints), p.Allocatable)}}
+			each := []capacity.NodeClass{{Count: int64(*p.NodeCount), Free: capacity.ResourcesOf(p.Allocatable), Taints: capacity.TaintsOf(v1alpha1.NodeTaints(p.Taints))}}
 			r.free.Pools = append(r.free.Pools, capacity.NewPool(p.Name, p.NodeSelector, each))
 			continue
 		}

@@ -19,6 +19,9 @@ import (
 func TestTaints(t *testing.T) {
 	const dedicated = "spec: {taints: [{key: dedicated, value: team-b, effect: NoSchedule}]},"
 	const tolerates = `"requests":{"nvidia.com/gpu":8000},"tolerations":[{"key":"dedicated","operator":"Equal","value":"team-b"}]`
+	const device = "spec: {taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]},"
+	onlyCPU := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `"requests":{"nvidia.com/gpu":8000}`, `"requests":{"cpu":8000}`, 1)
+	nothing := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `"requests":{"nvidia.com/gpu":8000}`, ``, 1)
 	tolerating := strings.Replace(capacityRequest("u1", "team", 8, "u1"), `"requests":{"nvidia.com/gpu":8000}`, tolerates, 1)
 	typed := func(taints string) string {
 		return head + "spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, nodeSelector: {a: b}, allocatable: {nvidia.com/gpu: 8}, taints: [" + taints + "]}, {name: q, nodeSelector: {c: d}}]}\n"
@@ -31,17 +34,22 @@ func TestTaints(t *testing.T) {
 		request string
 		want    outcome
 	}{
-		"NoTaints":     {reason: "The first pool fits.", want: outcome{Pool: "p"}},
-		"NotTolerated": {reason: "The other pool takes it.", p: dedicated, want: outcome{Pool: "q"}},
-		"Tolerated":    {reason: "Others may need the other pool.", q: dedicated, request: tolerating, want: outcome{Pool: "q"}},
-		"NoPool":       {reason: "It waits, and may go to another cluster.", p: dedicated, q: dedicated, want: outcome{Waits: "the nodes of pools p, q have taints that the pods do not tolerate: dedicated=team-b:NoSchedule"}},
-		"NoExecute":    {reason: "Such a taint keeps pods away, too.", p: strings.Replace(dedicated, "NoSchedule", "NoExecute", 1), want: outcome{Pool: "q"}},
-		"Prefers":      {reason: "The node takes pods all the same.", p: strings.Replace(dedicated, "NoSchedule", "PreferNoSchedule", 1), want: outcome{Pool: "p"}},
-		"Device":       {reason: "Pods that request the device tolerate its name.", p: "spec: {taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]},", want: outcome{Pool: "p"}},
-		"Deleted":      {reason: "The autoscaler is about to delete the node.", p: "spec: {taints: [{key: ToBeDeletedByClusterAutoscaler, value: '1764350000', effect: NoSchedule}]},", want: outcome{Pool: "q"}},
-		"DiskPressure": {reason: "The node takes no pods for now.", p: "spec: {taints: [{key: node.kubernetes.io/disk-pressure, effect: NoSchedule, timeAdded: '2026-03-01T10:00:00Z'}]},", want: outcome{Pool: "q"}},
-		"TypedIn":      {reason: "Nodes that are typed in have taints, too.", xr: typed("{key: dedicated, value: team-b, effect: NoSchedule}"), want: outcome{Pool: "q"}},
-		"TypedDevice":  {reason: "The same taints count as of observed nodes.", xr: typed("{key: nvidia.com/gpu, effect: NoSchedule}"), want: outcome{Pool: "p"}},
+		"NoTaints":            {reason: "The first pool fits.", want: outcome{Pool: "p"}},
+		"NotTolerated":        {reason: "The other pool takes it.", p: dedicated, want: outcome{Pool: "q"}},
+		"Tolerated":           {reason: "Others may need the other pool.", q: dedicated, request: tolerating, want: outcome{Pool: "q"}},
+		"NoPool":              {reason: "It waits, and may go to another cluster.", p: dedicated, q: dedicated, want: outcome{Waits: "the nodes of pools p, q have taints that the pods do not tolerate: dedicated=team-b:NoSchedule"}},
+		"NoExecute":           {reason: "Such a taint keeps pods away, too.", p: strings.Replace(dedicated, "NoSchedule", "NoExecute", 1), want: outcome{Pool: "q"}},
+		"Prefers":             {reason: "The node takes pods all the same.", p: strings.Replace(dedicated, "NoSchedule", "PreferNoSchedule", 1), want: outcome{Pool: "p"}},
+		"Device":              {reason: "Pods that request the device tolerate its name.", p: device, want: outcome{Pool: "p"}},
+		"DeviceOfOthers":      {reason: "A pod without the device does not tolerate its name.", p: device, request: onlyCPU, want: outcome{Pool: "q"}},
+		"DeviceOfJob":         {reason: "The Job of a ModelCache requests nothing. It may also run on nodes that no pool lists.", p: device, q: device, request: nothing, want: outcome{Pool: "p"}},
+		"DeviceEvicts":        {reason: "Kubernetes has no pod tolerate that.", p: strings.Replace(device, "NoSchedule", "NoExecute", 1), want: outcome{Pool: "q"}},
+		"DevicesOnly":         {reason: "It waits, and may go to another cluster.", p: device, q: device, request: onlyCPU, want: outcome{Waits: "the nodes of pools p, q have taints that the pods do not tolerate: nvidia.com/gpu=present:NoSchedule"}},
+		"Deleted":             {reason: "The autoscaler is about to delete the node.", p: "spec: {taints: [{key: ToBeDeletedByClusterAutoscaler, value: '1764350000', effect: NoSchedule}]},", want: outcome{Pool: "q"}},
+		"DiskPressure":        {reason: "The node takes no pods for now.", p: "spec: {taints: [{key: node.kubernetes.io/disk-pressure, effect: NoSchedule, timeAdded: '2026-03-01T10:00:00Z'}]},", want: outcome{Pool: "q"}},
+		"TypedIn":             {reason: "Nodes that are typed in have taints, too.", xr: typed("{key: dedicated, value: team-b, effect: NoSchedule}"), want: outcome{Pool: "q"}},
+		"TypedDeviceOfOthers": {reason: "A pod without the device does not tolerate its name there either.", xr: typed("{key: nvidia.com/gpu, effect: NoSchedule}"), request: onlyCPU, want: outcome{Pool: "q"}},
+		"TypedDevice":         {reason: "The same taints count as of observed nodes.", xr: typed("{key: nvidia.com/gpu, effect: NoSchedule}"), want: outcome{Pool: "p"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -189,7 +189,7 @@ type Pool struct {
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// Taints of each node, if nodeCount is set. The nodes count only for pods that tolerate all of
-	// them. One whose key is the name of an allocatable resource does not count.
+	// them. Pods that request a device tolerate a taint with its name and the effect NoSchedule.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic

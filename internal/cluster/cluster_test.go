@@ -213,7 +213,17 @@ func unreported(name string) string {
 	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, spec: {forProvider: {manifest: {metadata: {name: " + name + "}}}}}"
 }
 
-const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
+// neverRead is a member that provider-kubernetes could never read.
+func neverRead(name string) string {
+	return "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: Object, metadata: {name: node-" + name + "}, spec: {forProvider: {manifest: {metadata: {name: " + name + "}}}}, status: {conditions: [{type: Synced, status: 'False'}]}}"
+}
+
+// failing is an Object or a collection once provider-kubernetes can no longer read what it observes.
+func failing(observed string) string {
+	return strings.Replace(observed, "type: Synced, status: 'True'", "type: Synced, status: 'False'", 1)
+}
+
+const collection = "{apiVersion: kubernetes.m.crossplane.io/v1alpha1, kind: ObservedObjectCollection, metadata: {name: nodes-of-p}, status: {conditions: [{type: Synced, status: 'True'}], membershipLabel: {m: c}}}"
 
 func request(tb testing.TB, xr string, observed map[string]string, required map[string][]string) *fnv1.RunFunctionRequest {
 	tb.Helper()
@@ -562,6 +572,57 @@ func TestRun(t *testing.T) {
 			want: outcome{
 				ledger: "{}", version: "7", waiting: []string{"s0: the nodes are not known: pool p: none of them has been read yet"},
 				not: map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
+		},
+		"ListFails": {
+			reason:   "Nodes that are no longer listed may be gone. All count as they were read last, and nothing new is reserved on them.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", failing(collection), "object/nodes/q", collection),
+			required: map[string][]string{requests: {capacityRequest("u0", "team", 8, "u0")}, nodesOf("p"): {member("a", ""), failing(member("b", ""))}, nodesOf("q"): {}},
+			want: outcome{
+				ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu",
+				waiting: []string{"s0: the nodes are not known: pool p: provider-kubernetes cannot read them: ObservedObjectCollection nodes-of-p says why"},
+				not:     map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
+		},
+		"NoneEverRead": {
+			reason:   "Nodes that are listed and cannot be read are not gone: the grant is not more than the cluster has.",
+			xr:       withSelectors,
+			observed: map[string]string{keyLedger: ledgerOf(reserved), "object/reachable": reached, "object/nodes/p": collection, "object/nodes/q": collection},
+			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 8, "u0")}, nodesOf("p"): {unreported("a"), neverRead("b")}, nodesOf("q"): {}},
+			want: outcome{
+				ledger: reserved, version: "7", allocated: []string{"s1"}, keys: []string{"object/namespace/team"},
+				waiting: []string{"s0: the nodes are not known: pool p: provider-kubernetes cannot read them: Object node-b says why"},
+				not:     map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
+		},
+		"NoneReadAnyMore": {
+			reason:   "So it is where they were read before. They count as they were read last.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{requests: nil, nodesOf("p"): {failing(member("a", ""))}, nodesOf("q"): {member("c", "")}},
+			want: outcome{
+				ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu",
+				not: map[string]string{NodesObserved: "NotObserved", CapacityConsistent: "NotCounted", Schedulable: reasonNodes},
+			},
+		},
+		"OneCannotBeRead": {
+			reason:   "A node that is listed and cannot be read for a moment counts as it was read last. One that never was does not count, in no pool.",
+			xr:       withSelectors,
+			observed: there("object/nodes/p", collection, "object/nodes/q", collection),
+			required: map[string][]string{
+				requests: nil, nodesOf("p"): {member("a", ""), failing(member("b", "")), neverRead("c")}, nodesOf("q"): {member("c", ""), member("d", "")},
+			},
+			want: outcome{ledger: "{}", version: "7", free: "24/24 nvidia.com/gpu"},
+		},
+		"NodesOutOfReach": {
+			reason:   "The condition says that the cluster is out of reach, and not that of each pool.",
+			xr:       withSelectors,
+			observed: map[string]string{keyLedger: ledgerOf("{}"), "object/reachable": failing(reached), "object/nodes/p": failing(collection), "object/nodes/q": collection},
+			required: map[string][]string{requests: nil, nodesOf("p"): {failing(member("a", ""))}, nodesOf("q"): {failing(member("b", ""))}},
+			want: outcome{
+				ledger: "{}", version: "7", free: "16/16 nvidia.com/gpu",
+				not: map[string]string{Reachable: remote.CannotBeRead, NodesObserved: reasonStale, Schedulable: scheduling.ReasonUnreachable},
 			},
 		},
 		"NodesOfBefore": {

@@ -274,7 +274,7 @@ func cannotRead(what string, by incoming.Object) string {
 }
 
 // readPools reads the capacity of the pools. A node that several pools select counts in the
-// first of them. A pool whose nodes are not known has none, but its labels: what is reserved there
+// first of them. A pool whose nodes are not known has those that were read last, if any, and its labels: what is reserved there
 // starts on its nodes all the same, and is not requested elsewhere.
 func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	taken := map[string]bool{}
@@ -295,15 +295,15 @@ func (r *observedState) readPools(req incoming.Request, c *parsed) {
 	}
 }
 
-// readNodes returns the nodes of a pool that take pods, or why they are not known. After an edit of its
+// readNodes returns the nodes of a pool that take pods, and why they are not known, if so. After an edit of its
 // nodeSelector, the collection may still have nodes without these labels. A node that joins is not reported
-// for a moment. It does not count then, and the others do.
+// for a moment. It does not count then, and the others do. A node that cannot be read any more counts as it was read last, because
+// the collection lists it.
 func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha1.Pool, taken map[string]bool) ([]capacity.NodeClass, string) {
 	collection := req.Observed(c.keys().Nodes(pool.Name))
 	if s := remote.Synced(collection); s.Reason == remote.NotCreated {
 		return nil, s.Message
 	}
-	// A collection that cannot be read any more still has the members that it had.
 	members, resolved := req.Required(nodesOf(pool.Name))
 	if !resolved {
 		if s := remote.Synced(collection); !s.Readable() {
@@ -313,14 +313,12 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha
 	}
 	var found []capacity.NodeClass
 	selector := labels.SelectorFromSet(pool.NodeSelector)
-	reported := len(members) == 0
 	for _, m := range members {
-		obj, state := remote.Unwrap(m)
-		if state.Reason == remote.NotCreated {
+		obj, _ := remote.Unwrap(m)
+		if obj.Empty() {
 			taken[nameOfManifest.Text(m)] = true // A later pool may have read the node already.
 			continue
 		}
-		reported = true
 		n := node{}
 		if len(nodeView.Read(obj, &n)) > 0 || taken[n.Metadata.Name] || !selector.Matches(labels.Set(n.Metadata.Labels)) || !n.takesPods() {
 			continue
@@ -328,10 +326,32 @@ func (r *observedState) readNodes(req incoming.Request, c *parsed, pool *v1alpha
 		taken[n.Metadata.Name] = true
 		found = append(found, n.class())
 	}
-	if !reported {
-		return nil, "none of them has been read yet"
+	return found, r.nodesUnknown(collection, members)
+}
+
+// nodesUnknown says why the nodes of a pool are not known, whose collection has some members. It is empty if they are. A collection that
+// cannot list nodes any more keeps its members, also those of nodes that are gone. In a cluster out of reach the nodes are those that
+// were read last, which the condition says for all pools.
+func (r *observedState) nodesUnknown(collection incoming.Object, members []incoming.Object) string {
+	outOfReach := !r.reach.Readable()
+	if !outOfReach && !remote.Synced(collection).Readable() {
+		return cannotRead("them", collection)
 	}
-	return found, ""
+	known := func(m incoming.Object) bool {
+		obj, state := remote.Unwrap(m)
+		return state.Readable() || outOfReach && !obj.Empty()
+	}
+	if len(members) == 0 || slices.ContainsFunc(members, known) {
+		return ""
+	}
+	failed := slices.IndexFunc(members, func(m incoming.Object) bool {
+		_, state := remote.Unwrap(m)
+		return state.Reason == remote.CannotBeRead
+	})
+	if failed < 0 {
+		return "none of them has been read yet"
+	}
+	return cannotRead("them", members[failed])
 }
 
 // An addressed object is the part of a Gateway that is read.

@@ -767,6 +767,11 @@ func TestUnreachableSince(t *testing.T) {
 			before:    "status: {unreachableSince: '2026-03-01T11:59:00Z', lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:51:00Z'}}\n",
 			reachable: reached, required: nobody, back: "2026-03-01T11:51:00Z",
 		},
+		"BackFromTheLonger": {
+			reason:    "Nor does a short one hide an outage soon after it.",
+			before:    "status: {unreachableSince: '2026-03-01T11:55:00Z', lastOutage: {since: '2026-03-01T11:50:00Z', until: '2026-03-01T11:51:00Z'}}\n",
+			reachable: reached, required: nobody, back: "2026-03-01T12:00:00Z",
+		},
 		"BackFromTheNext": {
 			reason:    "The next outage counts from then on.",
 			before:    "status: {unreachableSince: '2026-03-01T11:45:00Z', lastOutage: {since: '2026-03-01T10:00:00Z', until: '2026-03-01T11:40:00Z'}}\n",

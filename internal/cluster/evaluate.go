@@ -208,10 +208,14 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 }
 
 // lastOutage is when the cluster was out of reach before. An outage that counts in scheduling stays, even if the cluster
-// goes and comes once more meanwhile, as behind a link that recovers.
+// goes and comes once more meanwhile, as behind a link that recovers. If it then is out of reach for longer, that is the outage of
+// the fleet, and the former one was not.
 func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage {
 	since, last := c.Status.UnreachableSince, c.Status.LastOutage
-	if !state.reach.Readable() || since.IsZero() || scheduling.OutageCounts(last, now) {
+	if !state.reach.Readable() || since.IsZero() {
+		return last
+	}
+	if scheduling.OutageCounts(last, now) && last.Until.Sub(last.Since.Time) >= now.Sub(since.Time) {
 		return last
 	}
 	return &v1alpha1.Outage{Since: *since, Until: metav1.Time{Time: now}}

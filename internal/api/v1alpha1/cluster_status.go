@@ -34,8 +34,8 @@ type InferenceClusterStatus struct {
 
 	// LastOutage is when the cluster was unreachable before. It is absent if it never was. For ten
 	// minutes from its end, the cluster counts as one that is unreachable since its start. So
-	// nothing fails over while the fleet comes back one cluster after the other. What ends within
-	// these ten minutes is no outage of its own.
+	// nothing fails over while the fleet comes back one cluster after the other. An outage that ends
+	// within these ten minutes replaces it only if it took longer.
 	// +optional
 	LastOutage *Outage `json:"lastOutage,omitempty"`
 

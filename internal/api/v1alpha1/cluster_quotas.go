@@ -46,9 +46,11 @@ type Quota struct {
 
 // A ResourceQuota limits how much of a resource a namespace may reserve, in the words of Kueue.
 type ResourceQuota struct {
-	// Name of the resource, such as nvidia.com/gpu. The name pods stands for the number of pods.
+	// Name of the resource as pods request it, such as nvidia.com/gpu, without the requests. or limits. of
+	// a ResourceQuota. The name pods stands for the number of pods.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('requests.') && !self.startsWith('limits.')",message="must be the name as pods request it, such as nvidia.com/gpu"
 	Name string `json:"name"`
 
 	// NominalQuota is the amount that the namespace may reserve before others borrow.
@@ -96,6 +98,9 @@ func validateResourceQuota(path *field.Path, r *ResourceQuota) field.ErrorList {
 		return field.ErrorList{field.Required(path.Child("name"), "must be the name of a resource, such as nvidia.com/gpu")}
 	}
 	errs := check.ResourceName(path.Child("name"), r.Name)
+	if strings.HasPrefix(r.Name, "requests.") || strings.HasPrefix(r.Name, "limits.") {
+		errs = append(errs, field.Invalid(path.Child("name"), text.Value(r.Name), "must be the name as pods request it, such as nvidia.com/gpu"))
+	}
 	nominal := path.Child("nominalQuota")
 	if r.NominalQuota == nil {
 		errs = append(errs, field.Required(nominal, "must be an amount, which may be 0"))

@@ -240,6 +240,15 @@ func TestValidateCluster(t *testing.T) {
 				`spec.quotas[1].namespaces[2]: Invalid value: "[a]": must be a name of lower case letters, digits and '-', in which '*' stands for any text`,
 			},
 		},
+		"QuotaOfRequests": {
+			reason: "No pod requests a resource of such a name, so a quota named as in a ResourceQuota would limit nothing.",
+			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: requests.nvidia.com/gpu, nominalQuota: 1}, {name: limits.cpu, nominalQuota: 1}, {name: requestsof.example.com/gpu, nominalQuota: 1}]}]`),
+			schema: []string{"spec.quotas[0].resources[0].name", "spec.quotas[0].resources[1].name"},
+			want: []string{
+				`spec.quotas[0].resources[0].name: Invalid value: "requests.nvidia.com/gpu": must be the name as pods request it, such as nvidia.com/gpu`,
+				`spec.quotas[0].resources[1].name: Invalid value: "limits.cpu": must be the name as pods request it, such as nvidia.com/gpu`,
+			},
+		},
 		"QuotaResources": {
 			reason: "Each resource has one quota. The schema does not check the sign of quantities.",
 			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: cpu, nominalQuota: -1, borrowingLimit: "-1"}, {name: cpu, nominalQuota: 1}, {name: "", nominalQuota: 1}, {name: pods}, {name: a/b/c, nominalQuota: 1}]}]`),

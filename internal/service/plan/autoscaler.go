@@ -191,7 +191,7 @@ func (p *Plan) targetQuery(r *Role, target string, in *inputv1alpha1.Input) stri
 
 // replicates tells whether all replicas may run in each of several clusters.
 func replicates(to *v1alpha1.Placement) bool {
-	return to != nil && to.Policy == v1alpha1.PlacementReplicate && (to.ClusterSelector != nil || len(to.Clusters) > 1)
+	return to != nil && to.Policy == v1alpha1.PlacementReplicate && several(to)
 }
 
 // maxInterval is how seldom Prometheus may read a metric so that each window has two samples.

@@ -41,7 +41,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), spec.Model)...)
 	p.warnWithoutRouter()
 	p.warnOfPorts()
-	p.Warnings = append(p.Warnings, warnOfPlacement(spec.Placement)...)
+	p.Warnings = append(p.Warnings, warnOfPlacement(spec, p.Roles)...)
 	p.warnOfDisagreement()
 	p.planBootstrap()
 	p.warnOfSidecarConnectors()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -72,9 +73,10 @@ func (p *Plan) warnOfPartition(groups *int32) {
 	}
 }
 
-// warnOfPlacement warns of fields of the placement that its policy does not use. A weight of 1 is the default, and
-// says nothing else than none.
-func warnOfPlacement(placement *v1alpha1.Placement) []Warning {
+// warnOfPlacement warns of fields of the placement that its policy does not use, and of what the service cannot have
+// with it. A weight of 1 is the default, and says nothing else than none.
+func warnOfPlacement(spec *v1alpha1.InferenceServiceSpec, roles []*Role) []Warning {
+	placement := spec.Placement
 	if placement == nil {
 		return nil
 	}
@@ -89,6 +91,7 @@ func warnOfPlacement(placement *v1alpha1.Placement) []Warning {
 			unused(path.Child("startTimeoutSeconds"), stays)
 		}
 	}
+	all = append(all, warnOfStartTimeout(path, placement, roles)...)
 	if placement.Policy == v1alpha1.PlacementSpread {
 		return all
 	}
@@ -99,6 +102,35 @@ func warnOfPlacement(placement *v1alpha1.Placement) []Warning {
 	}
 	return all
 }
+
+// warnOfStartTimeout warns of a start time-out that is over before an engine may have loaded its model. The defaults of
+// both times are the same, so to write one of them down says nothing.
+func warnOfStartTimeout(path *field.Path, placement *v1alpha1.Placement, roles []*Role) []Warning {
+	if placement.Policy == v1alpha1.PlacementReplicate || !several(placement) {
+		return nil
+	}
+	name, longest := "", time.Duration(0)
+	for _, r := range roles {
+		if r.Leader.Readiness == nil {
+			continue
+		}
+		if d := time.Duration(r.Leader.Readiness.StartupSeconds) * time.Second; d > longest {
+			name, longest = r.Name, d
+		}
+	}
+	timeout, byDefault := placement.StartTimeout(), (&v1alpha1.Placement{}).StartTimeout()
+	if timeout == 0 || timeout > longest || timeout == byDefault && longest == byDefault {
+		return nil
+	}
+	return []Warning{warningAt(path.Child("startTimeoutSeconds"),
+		"is over after %[1]d seconds, and an engine of role %[2]s may load for %[3]d (lifecycle.startupSeconds): "+
+			"if another cluster has room, the service is started there, and an engine that still loads is stopped. "+
+			"Set more than %[3]d, because waiting for nodes and images counts too, or 0 to wait however long",
+		int64(timeout.Seconds()), name, int64(longest.Seconds()))}
+}
+
+// several tells whether a placement may be about more than one cluster.
+func several(to *v1alpha1.Placement) bool { return to.ClusterSelector != nil || len(to.Clusters) > 1 }
 
 // warnOfStrategy warns of a strategy beside a configuration of the user's own. With prefill and decode
 // the strategy still decides which endpoint picker runs, and which pods it picks from.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -186,28 +187,59 @@ func TestWarnOfPlacement(t *testing.T) {
 		}
 		return p
 	}
-	ten := ptr.To[int32](10)
+	loads := func(seconds ...int32) (all []*Role) {
+		for i, n := range seconds {
+			all = append(all, &Role{Name: fmt.Sprintf("role-%d", i), Leader: PodTemplate{Readiness: &Probe{StartupSeconds: n}}})
+		}
+		return all
+	}
+	timeout := []string{"spec.placement.startTimeoutSeconds"}
+	ten, hour, long := ptr.To[int32](10), ptr.To[int32](3600), ptr.To[int32](7200)
 	cases := map[string]struct {
 		reason    string
 		placement *v1alpha1.Placement
+		roles     []*Role
 		want      []string
 	}{
-		"None":      {reason: "The service runs where its XR is."},
-		"Replicate": {reason: "Nothing moves.", placement: of(v1alpha1.PlacementReplicate, ten, ten), want: []string{"spec.placement.failoverAfterSeconds", "spec.placement.startTimeoutSeconds"}},
-		"Failover":  {reason: "It moves.", placement: of(v1alpha1.PlacementFailover, ten, ten, 1, 1)},
-		"Weights":   {reason: "A user may think that weight 0 keeps a cluster empty.", placement: of(v1alpha1.PlacementFailover, nil, nil, 1, 0, 2), want: []string{"spec.placement.clusters[1].weight", "spec.placement.clusters[2].weight"}},
-		"Spread":    {reason: "It uses all of them.", placement: of(v1alpha1.PlacementSpread, ten, ten, 1, 0, 2)},
+		"None":            {reason: "The service runs where its XR is."},
+		"Replicate":       {reason: "Nothing moves.", placement: of(v1alpha1.PlacementReplicate, ten, ten), want: []string{"spec.placement.failoverAfterSeconds", "spec.placement.startTimeoutSeconds"}},
+		"Failover":        {reason: "It moves.", placement: of(v1alpha1.PlacementFailover, ten, ten, 1, 1)},
+		"Weights":         {reason: "A user may think that weight 0 keeps a cluster empty.", placement: of(v1alpha1.PlacementFailover, nil, nil, 1, 0, 2), want: []string{"spec.placement.clusters[1].weight", "spec.placement.clusters[2].weight"}},
+		"Spread":          {reason: "It uses all of them.", placement: of(v1alpha1.PlacementSpread, ten, ten, 1, 0, 2)},
+		"StartupLonger":   {reason: "An engine that may still load would be left.", placement: of(v1alpha1.PlacementFailover, nil, nil, 1, 1), roles: loads(900, 7200), want: timeout},
+		"StartupAsLong":   {reason: "Nodes and images count too.", placement: of(v1alpha1.PlacementSpread, nil, long, 1, 1), roles: loads(7200), want: timeout},
+		"TimeoutShorter":  {reason: "An engine may load for an hour by default.", placement: of(v1alpha1.PlacementFailover, nil, ten, 1, 1), roles: loads(3600), want: timeout},
+		"StartupSelected": {reason: "A selector may select several clusters.", placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, ClusterSelector: &metav1.LabelSelector{}}, roles: loads(7200), want: timeout},
+		"StartupShorter":  {reason: "The engine fails first.", placement: of(v1alpha1.PlacementFailover, nil, ptr.To[int32](7201), 1, 1), roles: loads(7200)},
+		"StartupDefault":  {reason: "To write a default down changes nothing.", placement: of(v1alpha1.PlacementFailover, nil, hour, 1, 1), roles: loads(3600)},
+		"StartupAnyTime":  {reason: "0 leaves nothing.", placement: of(v1alpha1.PlacementFailover, nil, ptr.To[int32](0), 1, 1), roles: loads(7200)},
+		"StartupOneOnly":  {reason: "There is no other cluster.", placement: of(v1alpha1.PlacementFailover, nil, ten, 1), roles: loads(7200)},
+		"StartupOwn":      {reason: "The template has a probe of its own.", placement: of(v1alpha1.PlacementFailover, nil, ten, 1, 1), roles: append(loads(0), &Role{})},
+		"StartupEach":     {reason: "Nothing moves.", placement: of(v1alpha1.PlacementReplicate, nil, nil, 1, 1), roles: loads(7200)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, w := range warnOfPlacement(tc.placement) {
+			for _, w := range warnOfPlacement(&v1alpha1.InferenceServiceSpec{Placement: tc.placement}, tc.roles) {
 				got = append(got, w.Path)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestWarnOfStartTimeout shows what is said of a start time-out that is over before an engine may have loaded.
+func TestWarnOfStartTimeout(t *testing.T) {
+	got := doubted(t, "placement: {policy: Failover, startTimeoutSeconds: 600, clusterSelector: {}}\nroles: ["+aWorker+"]", "spec.placement")
+	want := []Warning{{
+		"spec.placement.startTimeoutSeconds",
+		"is over after 600 seconds, and an engine of role w may load for 3600 (lifecycle.startupSeconds): if another cluster has room, the service is started there, and an engine that still loads is stopped. " +
+			"Set more than 3600, because waiting for nodes and images counts too, or 0 to wait however long",
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

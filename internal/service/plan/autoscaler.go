@@ -69,6 +69,7 @@ func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1a
 		metrics, more := p.readMetrics(s.Metrics, at.Child("metrics"))
 		errs = append(errs, more...)
 		errs = append(errs, podspec.ValidateAutoscaler(metrics, s.Behavior, at)...)
+		p.warnOfPodMetrics(metrics, s.Triggers, at)
 		if s.Target != nil {
 			errs = append(errs, p.planTarget(a, r, spec, in, at.Child("target"))...)
 		}
@@ -101,6 +102,35 @@ func (p *Plan) readMetrics(docs []*kube.Document, at *field.Path) ([]autoscaling
 		all = append(all, m)
 	}
 	return all, errs
+}
+
+// warnOfPodMetrics warns of metrics about pods, which the HorizontalPodAutoscaler looks for beside itself
+// (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes). A placement runs them elsewhere, unless one of its
+// clusters is the control plane's own, which cannot be known here. A mean counts the replicas by the scale target.
+func (p *Plan) warnOfPodMetrics(metrics []autoscalingv2.MetricSpec, triggers []v1alpha1.ScalingTrigger, at *field.Path) {
+	if p.spec.Placement == nil {
+		return
+	}
+	warn := func(at *field.Path, use string) {
+		p.warn(at, "counts pods of this namespace in the control plane's cluster, so it scales nothing while spec.placement runs them elsewhere: use %s", use)
+	}
+	const mean = string(autoscalingv2.AverageValueMetricType)
+	for i, m := range metrics {
+		metric := at.Child("metrics").Index(i)
+		switch {
+		case m.Resource != nil || m.ContainerResource != nil || m.Pods != nil:
+			warn(metric.Child("type"), "External or Object, with an averageValue")
+		case m.External != nil && m.External.Target.Type == autoscalingv2.ValueMetricType:
+			warn(metric.Child("external", "target", "type"), mean)
+		case m.Object != nil && m.Object.Target.Type == autoscalingv2.ValueMetricType:
+			warn(metric.Child("object", "target", "type"), mean)
+		}
+	}
+	for i, t := range triggers {
+		if t.MetricType == autoscalingv2.ValueMetricType {
+			warn(at.Child("triggers").Index(i).Child("metricType"), mean)
+		}
+	}
 }
 
 // readable is a valid metric.

@@ -176,6 +176,56 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
+// TestWarnOfPodMetrics shows which metrics find no pods where spec.placement runs these. The HorizontalPodAutoscaler counts
+// pods beside it.
+func TestWarnOfPodMetrics(t *testing.T) {
+	const (
+		metrics = `metrics: [
+            {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}},
+            {type: ContainerResource, containerResource: {name: cpu, container: vllm, target: {type: AverageValue, averageValue: 1}}},
+            {type: Pods, pods: {metric: {name: q}, target: {type: AverageValue, averageValue: 1}}},
+            {type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: 1}}},
+            {type: External, external: {metric: {name: q}, target: {type: Value, value: 1}}},
+            {type: Object, object: {metric: {name: q}, describedObject: {kind: Service, name: s}, target: {type: Value, value: 1}}},
+            {type: Object, object: {metric: {name: q}, describedObject: {kind: Service, name: s}, target: {type: AverageValue, averageValue: 1}}}]`
+		triggers  = `triggers: [{type: cron, metadata: {}}, {type: cron, metadata: {}, metricType: AverageValue}, {type: cron, metadata: {}, metricType: Value}]`
+		elsewhere = "counts pods of this namespace in the control plane's cluster, so it scales nothing while spec.placement runs them elsewhere: use "
+	)
+	warning := func(path, use string) Warning { return Warning{"spec.roles[0].scaling." + path, elsewhere + use} }
+	cases := map[string]struct {
+		reason, scaling, placement string
+		want                       []Warning
+	}{
+		"Beside": {"The pods are beside the HorizontalPodAutoscaler.", metrics, "", nil},
+		"Metrics": {"Only a mean of External or Object needs no pods.", metrics, "placement: {policy: Failover, clusterSelector: {}}, ", []Warning{
+			warning("metrics[0].type", "External or Object, with an averageValue"),
+			warning("metrics[1].type", "External or Object, with an averageValue"),
+			warning("metrics[2].type", "External or Object, with an averageValue"),
+			warning("metrics[4].external.target.type", "AverageValue"),
+			warning("metrics[5].object.target.type", "AverageValue"),
+		}},
+		"TriggersBeside": {"The pods are beside the ScaledObject.", triggers, "", nil},
+		"Triggers":       {"KEDA makes a HorizontalPodAutoscaler of them.", triggers, "placement: {clusters: [{name: a, providerConfigRef: {name: a}}]}, ", []Warning{warning("triggers[2].metricType", "AverageValue")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, err := build(t, "{"+tc.placement+strings.TrimPrefix(scaledBy(vllmPod, "maxReplicas: 4, "+tc.scaling), "{"), "{allowedTriggers: [cron], allowedProviderConfigs: [{name: a}]}")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Warning
+			for _, w := range p.Warnings {
+				if strings.Contains(w.Path, "scaling") {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // released are the metrics that every release in a table has, with their kinds. test/tools/metrics makes the
 // tables of the sources of the engines.
 func released(t *testing.T, engine string) map[string]string {

@@ -131,12 +131,12 @@ func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.R
 func (r *Render) placeFirst(ctx context.Context, fn Runner, given *given, s Streams) error {
 	if r.Simulate {
 		n := 1 + len(given.observed)
-		required, _, warnings := withoutDeleted(given.cluster[n:])
+		required, going, warnings := withoutDeleted(given.cluster[n:])
 		for i := range warnings {
 			warnings[i] = "--required: " + warnings[i]
 		}
-		s.warn(warnings)
 		given.cluster = append(slices.Clone(given.cluster[:n]), required...)
+		s.warn(append(warnings, missing(given.cluster, going)...))
 		return simulate(ctx, fn, given)
 	}
 	if err := given.addProfiles(); err != nil {

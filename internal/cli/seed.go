@@ -256,24 +256,14 @@ func (s *simulation) differences(all []object, going map[types.UID]bool) []strin
 		}
 		warnings = append(warnings, a.subject()+so+": "+strings.Join(problems(a.why), "; "))
 	}
-	uids := maps.Clone(going)
-	for id := range s.xrs {
-		xr, _ := s.store.get(id)
-		uids[xr.GetUID()] = true
-	}
 	for _, o := range all {
-		if !isXRKind(o) {
+		if !isXRKind(o) || ofCluster(o) {
 			continue
 		}
-		id := identityOf(o)
-		if ofCluster(o) {
-			warnings = append(warnings, missing(o, uids)...)
-			continue
-		}
-		after, _ := s.store.get(id)
-		warnings = append(warnings, elsewhere(id, o, after)...)
+		after, _ := s.store.get(identityOf(o))
+		warnings = append(warnings, elsewhere(identityOf(o), o, after)...)
 	}
-	return warnings
+	return append(warnings, missing(all, going)...)
 }
 
 // elsewhere says which clusters of its status a service does not run in here, and with Spread which replicas are in others: only
@@ -295,14 +285,26 @@ func elsewhere(id identity, before, after object) []string {
 	return warnings
 }
 
-// missing names the reservations of a cluster for services that the files lack.
-func missing(cluster object, uids map[types.UID]bool) []string {
+// missing names the reservations of the clusters among some objects for services that are neither among these nor going: a
+// simulation gives their capacity to others.
+func missing(all []object, going map[types.UID]bool) []string {
+	uids := maps.Clone(going)
+	for _, o := range all {
+		if isXRKind(o) {
+			uids[cmp.Or(o.GetUID(), defaultUID(o))] = true
+		}
+	}
 	var warnings []string
-	list, _, _ := unstructured.NestedSlice(cluster.Object, "status", "reservations")
-	for _, r := range list {
-		m, _ := r.(map[string]any)
-		if uid, _ := m["uid"].(string); uid != "" && !uids[types.UID(uid)] {
-			warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", identityOf(cluster).nice(), m["namespace"], m["name"]))
+	for _, o := range all {
+		if !isXRKind(o) || !ofCluster(o) {
+			continue
+		}
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "reservations")
+		for _, r := range list {
+			m, _ := r.(map[string]any)
+			if uid, _ := m["uid"].(string); uid != "" && !uids[types.UID(uid)] {
+				warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", identityOf(o).nice(), m["namespace"], m["name"]))
+			}
 		}
 	}
 	return warnings

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fusioninfer/function-inferenceservice/test/function"
 )
 
@@ -386,6 +388,46 @@ spec: {uri: "hf://Qwen/Qwen3-8B", revision: 9c925d64d72725edaf899c6cb9c377fd0709
 			out, errs, code := function.Command(t, args...)
 			if code != tc.code || errs != tc.err || !strings.Contains(strings.Join(strings.Fields(out), " "), tc.want) {
 				t.Errorf("%s\nwant exit code %d, %q and %q, got %d\n%s%s", tc.reason, tc.code, tc.want, tc.err, code, errs, out)
+			}
+		})
+	}
+}
+
+// TestPlanCopy plans a copy of a service with the UID of the original as one without: an API server gives it its own.
+func TestPlanCopy(t *testing.T) {
+	cases := map[string]struct {
+		reason            string
+		kind, name, group string
+	}{
+		"Service": {"The original is in the same namespace.", "InferenceService", "name: %s, namespace: team", "kubernetes.m.crossplane.io"},
+		"Claim": {
+			"So it is with the composite resources behind claims.", "XInferenceService",
+			"name: %[1]s-x, labels: {crossplane.io/claim-name: %[1]s, crossplane.io/claim-namespace: team}", "kubernetes.crossplane.io",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fleet, change := filepath.Join(dir, "fleet.yaml"), filepath.Join(dir, "change.yaml")
+			west, east, _ := strings.Cut(fmt.Sprintf(scaledFleet, tc.kind, fmt.Sprintf(tc.name, "chat"), "", tc.group), "---\n")
+			_, chat, _ := strings.Cut(east, "---\n")
+			text := west + "---\n" + chat
+			service := strings.Replace(chat, fmt.Sprintf(tc.name, "chat"), fmt.Sprintf(tc.name, "copy"), 1)
+			plans := map[string]string{}
+			for copied, service := range map[string]string{
+				"with":    strings.Replace(service, "uid: ", `deletionTimestamp: "2026-03-02T12:00:00Z", uid: `, 1),
+				"without": strings.Replace(service, ", uid: 5a0c7d0e-5f3b-4f0f-9d56-3b1d0b6c2a13", "", 1),
+			} {
+				for file, text := range map[string]string{fleet: text, change: service} {
+					if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				out, errs, code := function.Command(t, "plan", fleet, "--input", "plan/input.yaml", "--change", change, "--detailed-exitcode")
+				plans[copied] = fmt.Sprintf("exit code %d\n%s%s", code, errs, out)
+			}
+			if diff := cmp.Diff(plans["without"], plans["with"]); diff != "" || !strings.Contains(plans["with"], "Plan: 1 service is new") {
+				t.Errorf("%s\n-without, +with:\n%s\n%s", tc.reason, diff, plans["with"])
 			}
 		})
 	}

@@ -231,13 +231,16 @@ func (s *simulation) xrNames(kind string) []string {
 }
 
 // change applies an object of a change file over the one of the fleet. Status, UID and age
-// stay, and so do Crossplane's own fields of the spec, and its labels and annotations.
+// stay, and so do Crossplane's own fields of the spec, and its labels and annotations. A new
+// object gets a UID of its own, as from an API server: the file may be a copy of another one.
 func (s *simulation) change(o object) error {
 	o = *o.DeepCopy()
 	before, exists := s.store.get(identityOf(o))
 	if !exists {
 		if isXRKind(o) {
+			o.SetUID("")
 			o.SetCreationTimestamp(metaTime(s.now))
+			o.SetDeletionTimestamp(nil)
 			delete(o.Object, "status")
 		}
 		return s.add(o)

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/service/observe"
 )
 
 // clocked is a function of the time and the request.
@@ -83,6 +85,28 @@ func services(names ...string) string {
 func pausedService(name, annotations string) string {
 	return "---\napiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: " + name + ", namespace: team, annotations: {" + annotations + "}}\n" +
 		"spec: {placement: {clusterSelector: {}, failoverAfterSeconds: 7200}}\nstatus: {clusters: [{name: east, state: Placed}]}\n"
+}
+
+// rolesService returns a service of a fleet with some roles and a router.
+func rolesService(roles ...string) string {
+	var b strings.Builder
+	b.WriteString("---\napiVersion: fusioninfer.io/v1alpha1\nkind: InferenceService\nmetadata: {name: roles, namespace: team}\nspec:\n  placement: {clusterSelector: {}}\n  roles:\n  - {name: router, componentType: router}\n")
+	for _, role := range roles {
+		b.WriteString("  - {name: " + role + ", componentType: worker, replicas: 2}\n")
+	}
+	b.WriteString("status: {clusters: [{name: east, state: Placed}]}\n")
+	return b.String()
+}
+
+// countsRoles places every service in the cluster east, with all replicas of its roles.
+func countsRoles(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {
+	status, components := stays(now, req), map[string]any{}
+	spec := req.GetObserved().GetComposite().GetResource().GetFields()["spec"].GetStructValue()
+	for _, role := range spec.GetFields()["roles"].GetListValue().GetValues() {
+		components[role.GetStructValue().GetFields()["name"].GetStringValue()] = map[string]any{"desiredReplicas": 2}
+	}
+	status["components"], status["conditions"] = components, []any{map[string]any{"type": observe.IsPlaced, "status": "True", "reason": "Placed"}}
+	return status
 }
 
 // stays places every service in the cluster east.
@@ -666,6 +690,41 @@ status: {clusters: [{name: west, state: Placed}]}
      CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
      east     -       -            -
 `,
+			},
+		},
+		"AddedRole": {
+			reason: "A role that comes has new pods, although the others stay as they are.",
+			fn:     countsRoles,
+			files:  map[string]string{"fleet.yaml": planned + rolesService("decode"), "change.yaml": rolesService("decode", "more")},
+			plan:   Plan{Change: []string{"change.yaml"}, DetailedExitcode: true},
+			want: want{
+				out: `Plan: 1 service changes its pods, 1 stays as it is.
+
+     SERVICE     BEFORE  AFTER  WHY
+  ~  team/roles  east    east   adds role more with 2 replicas
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				code: 2,
+			},
+		},
+		"RemovedRole": {
+			reason: "One that goes takes its pods with it. A role with another name is another role.",
+			fn:     countsRoles,
+			files:  map[string]string{"fleet.yaml": planned + rolesService("decode", "more"), "change.yaml": rolesService("renamed", "more")},
+			plan:   Plan{Change: []string{"change.yaml"}, DetailedExitcode: true},
+			want: want{
+				out: `Plan: 1 service changes its pods, 1 stays as it is.
+
+     SERVICE     BEFORE  AFTER  WHY
+  ~  team/roles  east    east   adds role renamed with 2 replicas
+                                removes role decode
+
+     CLUSTER  CHANGE  FREE BEFORE  FREE AFTER
+     east     -       -            -
+`,
+				code: 2,
 			},
 		},
 		"RolesOfNothing": {

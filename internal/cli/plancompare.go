@@ -140,7 +140,7 @@ func compareService(id identity, before, after picture) *serviceChange {
 	wasIncomplete := existed && (before.refused[id] != "" || before.lacks(was, s.Before))
 	pods := changedPods(is, before.pods[id], after.pods[id])
 	if same {
-		pods = append(scaledReplicas(was, is), pods...)
+		pods = append(changedRoles(was, is), pods...)
 	}
 	if after.refused[id] == "" {
 		s.Scaled = scaledRolesOf(was, is)

@@ -114,17 +114,36 @@ func pace(spec *v1alpha1.InferenceServiceSpec) string {
 	return "one unit at a time"
 }
 
-// scaledReplicas says which roles have another number of replicas.
-func scaledReplicas(was, is object) []string {
+// changedRoles says which roles come or go, and which have another number of replicas. The function counts the replicas
+// in the status, unless it refuses the service.
+func changedRoles(was, is object) []string {
+	had, has := rolesOf(serviceSpec(was)), rolesOf(serviceSpec(is))
 	var all []string
-	for _, role := range rolesOf(serviceSpec(is)) {
+	for _, role := range has {
 		before, existed := componentNumber(was, role, "desiredReplicas")
 		after, exists := componentNumber(is, role, "desiredReplicas")
-		if existed && exists && before != after {
+		switch kept := slices.Contains(had, role); {
+		case was.Object == nil || !exists: // A new service has no other roles.
+		case !kept:
+			all = append(all, fmt.Sprintf("adds role %s with %s", role, replicas(after)))
+		case existed && before != after:
 			all = append(all, fmt.Sprintf("scales role %s from %d to %d replicas", role, before, after))
 		}
 	}
+	for _, role := range had {
+		_, existed := componentNumber(was, role, "desiredReplicas")
+		if _, stays := componentNumber(is, role, "desiredReplicas"); existed && !stays && !slices.Contains(has, role) {
+			all = append(all, "removes role "+role)
+		}
+	}
 	return all
+}
+
+func replicas(n int64) string {
+	if n == 1 {
+		return "1 replica"
+	}
+	return fmt.Sprintf("%d replicas", n)
 }
 
 // rolesOf are the names of the roles of a service, in their order, without those of routers.

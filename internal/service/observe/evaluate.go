@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,6 +141,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 	if r := e.plan.FleetRoute; r != nil && !r.Ends {
 		st.URL = e.url(e.local())
 	}
+	var offered []copyURL
 	noneStays := !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return !c.Leaving && !c.Unschedulable })
 	for i := range e.plan.Clusters {
 		c := &e.plan.Clusters[i]
@@ -152,9 +154,9 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		if st.Selector == "" {
 			st.Selector = selector(e.plan, c)
 		}
-		if st.URL == "" && (!c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Kept) {
+		if !c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Kept {
 			// Clients here do not reach the Service of another cluster.
-			st.URL = url
+			offered = append(offered, copyURL{url: url, leaving: c.Leaving, answers: counts.answer(e.plan)})
 		}
 		if c.Target.Remote() {
 			at := slices.IndexFunc(st.Clusters, func(s v1alpha1.ClusterStatus) bool { return s.Name == c.Target.Cluster })
@@ -164,6 +166,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 			st.Clusters[at].Components, st.Clusters[at].URL = counts.components(), url
 		}
 	}
+	st.URL = cmp.Or(st.URL, urlOfCopies(offered))
 	st.Components, st.ServedModels, st.ModelRouting = e.components(), servedModels(e.plan), modelRouting(e.plan)
 	st.Summary, st.Rollout = e.total.summary(e.plan), e.total.rollout(e.plan)
 	st.Replicas = int32(len(e.groups)) //nolint:gosec // The API allows a few hundred.

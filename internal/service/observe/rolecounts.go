@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,6 +184,15 @@ func (c roleCounts) troubled() bool {
 		}
 	}
 	return false
+}
+
+// answer tells whether requests get an answer from what is counted: an endpoint picker is ready, if there is one, and a replica. One
+// that only reads prompts answers none.
+func (c roleCounts) answer(p *plan.Plan) bool {
+	if p.Router != nil && c[p.Router.Name].ready == 0 {
+		return false
+	}
+	return slices.ContainsFunc(p.Roles, func(r *plan.Role) bool { return r.Type != v1alpha1.ComponentTypePrefiller && c[r.Name].ready > 0 })
 }
 
 // summary is one line about the roles in the order of the spec. It leaves out the router,

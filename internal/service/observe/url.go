@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"cmp"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +75,39 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 	}
 	tls := l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443
 	return urlOf(schemeOf(tls), host, l.Port)
+}
+
+// A copyURL is the URL of the copy in one cluster. It is empty where no client finds that copy yet.
+type copyURL struct {
+	url              string
+	leaving, answers bool
+}
+
+// urlOfCopies returns the URL of the copy that clients are to use, or empty. The copies are in the order of the clusters.
+//
+// It is the first one, unless a service leaves a copy. Then it is one that answers, and first one that stays: the old copy serves until
+// the new one does. Where no copy leaves, what is ready does not count. A short failure of one copy would otherwise send clients to
+// another cluster and back.
+func urlOfCopies(all []copyURL) string {
+	all = slices.DeleteFunc(all, func(c copyURL) bool { return c.url == "" })
+	if len(all) == 0 {
+		return ""
+	}
+	best := all[0]
+	if slices.ContainsFunc(all, func(c copyURL) bool { return c.leaving }) {
+		// The smallest rank is the best: 0 is one that answers and stays, 1 one that answers.
+		rank := func(c copyURL) int {
+			switch {
+			case !c.answers:
+				return 2
+			case c.leaving:
+				return 1
+			}
+			return 0
+		}
+		best = slices.MinFunc(all, func(a, b copyURL) int { return cmp.Compare(rank(a), rank(b)) })
+	}
+	return best.url
 }
 
 // listener returns the listener of the service's Gateway to which the route is attached, and

@@ -306,3 +306,35 @@ func TestGangInCluster(t *testing.T) {
 		})
 	}
 }
+
+// TestEventsOfAdmission proves that a service whose start Kueue delays, or that Kueue stops, starts once and leaves nothing.
+func TestEventsOfAdmission(t *testing.T) {
+	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
+	s := newScene(t, east).inFleet()
+	s.plan.Clusters[0].LocalQueue = "default"
+	workloads := []string{"cluster/east/workload/engine/0", "cluster/east/workload/engine/1"}
+	for _, k := range workloads {
+		s.want(east, k, kueueWorkload())
+	}
+	pending := kueueWorkload(condition{Type: "QuotaReserved", Status: composite.False, Message: "insufficient quota"})
+	admitted := kueueWorkload(condition{Type: "Admitted", Status: composite.True})
+	preempted := kueueWorkload(condition{Type: "Evicted", Status: composite.True, Reason: "Preempted", Message: "to accommodate a workload"})
+
+	var events []string
+	status := v1alpha1.InferenceServiceStatus{}
+	next := func(workload map[string]any) {
+		for _, k := range workloads {
+			if workload != nil {
+				s.seeRemote(k, workload, synced("True", ""))
+			}
+		}
+		v := s.evaluateNext(status)
+		status, events = v.Status, append(events, v.Events...)
+	}
+	for _, workload := range []map[string]any{nil, pending, admitted, preempted, admitted} {
+		next(workload)
+	}
+	if diff := cmp.Diff([]string{"group 0 starts in east"}, events); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

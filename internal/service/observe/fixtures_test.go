@@ -252,6 +252,8 @@ type scene struct {
 	deferred []plan.Deferred
 	observed map[string]*fnv1.Resource
 	required map[string]*fnv1.Resources
+	// composite is the XR as the last call left it. It is nil at the first.
+	composite *fnv1.Resource
 }
 
 // newScene plans one role of two replicas, each on four nodes. All of its pods start as one
@@ -370,9 +372,16 @@ func (s *scene) deferObject(d plan.Deferred) *scene {
 	return s
 }
 
+// evaluateNext evaluates as the call after one with that status does.
+func (s *scene) evaluateNext(former v1alpha1.InferenceServiceStatus) evaluated {
+	s.tb.Helper()
+	s.composite = &fnv1.Resource{Resource: encode(s.tb, &v1alpha1.InferenceService{Status: former})}
+	return s.evaluate()
+}
+
 func (s *scene) request() incoming.Request {
 	s.tb.Helper()
-	return incomingtest.Request(s.tb, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: s.observed}, RequiredResources: s.required})
+	return incomingtest.Request(s.tb, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: s.composite, Resources: s.observed}, RequiredResources: s.required})
 }
 
 // evaluated is an Evaluation with the states of the objects.

@@ -34,7 +34,7 @@ func (e *evaluator) moves(now []v1alpha1.ClusterStatus) ([]string, []composite.D
 	former := formerView.In(e.state.req.Composite())
 	before := make([]v1alpha1.ClusterStatus, 0, len(former.Status.Clusters))
 	for _, c := range former.Status.Clusters {
-		before = append(before, v1alpha1.ClusterStatus{Name: c.Name, State: c.State, Assigned: c.Assigned})
+		before = append(before, v1alpha1.ClusterStatus{Name: c.Name, State: c.State, Reason: c.Reason, Assigned: c.Assigned})
 	}
 	all, units := movesBetween(before, now)
 	return describe(all, units), decisions(all, units)
@@ -144,14 +144,15 @@ func (p places) leaving(cluster string) bool {
 	return s != nil && s.State == v1alpha1.StateLeaving
 }
 
-// unknown tells whether something runs in a cluster, and the status does not say what. It
-// does not where the service was not in the fleet. Where requests wait in a cluster that is left, nothing runs.
+// unknown tells whether something has a place in a cluster, and the status does not say what. It
+// does not where the service was not in the fleet, and where Kueue lets none of it run: that neither
+// leaves the cluster nor starts in it again. Where requests wait in a cluster that is left, nothing runs.
 func (p places) unknown(cluster string) bool {
 	s := p.status[cluster]
 	if s == nil || len(s.Assigned) > 0 {
 		return false
 	}
-	return s.State == v1alpha1.StatePlaced || s.State == v1alpha1.StateLeaving && len(p.units) == 0
+	return s.State == v1alpha1.StatePlaced || s.State == v1alpha1.StatePending && heldByKueue(s.Reason) || s.State == v1alpha1.StateLeaving && len(p.units) == 0
 }
 
 // why says why a cluster is left.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // in is the status of a cluster with some groups.
@@ -23,6 +24,11 @@ func in(name string, state v1alpha1.PlacementState, message string, groups ...in
 func roles(c v1alpha1.ClusterStatus, role string, indexes ...int32) v1alpha1.ClusterStatus {
 	c.Assigned = append(c.Assigned, v1alpha1.Replicas{Role: role, Indexes: indexes})
 	return c
+}
+
+// queued is the status of a cluster in which Kueue admits nothing of a service.
+func queued(name, reason string) v1alpha1.ClusterStatus {
+	return v1alpha1.ClusterStatus{Name: name, State: v1alpha1.StatePending, Reason: reason, Message: "insufficient quota"}
 }
 
 func TestDescribeMoves(t *testing.T) {
@@ -55,6 +61,12 @@ func TestDescribeMoves(t *testing.T) {
 		"Singles":      {"Replicas that may be in clusters of their own.", statuses{roles(in("e", placed, ""), "w", 0)}, statuses{roles(in("e", placed, ""), "w", 0, 1, 2)}, []string{"w 1, w 2 start in e"}},
 		"IntoFleet":    {"What ran before the service was in the fleet does not start.", statuses{in("e", placed, "")}, statuses{in("e", placed, "", 0)}, nil},
 		"ControlPlane": {"The cluster of the XR has no name.", statuses{in("", leaving, "", 0), in("e", placed, "", 0)}, statuses{in("e", placed, "", 0)}, []string{"group 0 runs in e now, and left the control plane's cluster"}},
+		"Queued":       {"What waits for Kueue has not left.", statuses{in("e", placed, "", 0)}, statuses{queued("e", ReasonWaitingForAdmission)}, nil},
+		"Admitted":     {"Its start was said when it was placed there.", statuses{queued("e", ReasonWaitingForAdmission)}, statuses{in("e", placed, "", 0)}, nil},
+		"Preempted":    {"What Kueue stops keeps its home. The condition Placed says why.", statuses{in("e", placed, "", 0)}, statuses{queued("e", ReasonPreempted)}, nil},
+		"Evicted":      {"Kueue starts it there again.", statuses{queued("e", ReasonEvicted)}, statuses{in("e", placed, "", 0)}, nil},
+		"TiredOfQueue": {"It was not admitted in time, and has somewhere to go.", statuses{queued("e", ReasonWaitingForAdmission)}, statuses{in("e", leaving, "it did not start", 0), in("w", placed, "", 0)}, []string{"group 0 moves from e to w: it did not start"}},
+		"NotReserved":  {"Without capacity nothing was placed.", statuses{queued("e", scheduling.ReasonRequested)}, statuses{in("e", placed, "", 0)}, []string{"group 0 starts in e"}},
 		"Bounded": {"An outage of many clusters.", nil, many, []string{
 			"group 0 starts in c0", "group 1 starts in c1", "group 2 starts in c2", "group 3 starts in c3", "group 4 starts in c4", "group 5 starts in c5",
 			"group 6 starts in c6", "group 7 starts in c7", "and 4 more changes of where the service runs",
@@ -84,6 +96,8 @@ func TestDecisions(t *testing.T) {
 		"Moves":     {"The new copy starts.", statuses{in("e", leaving, "", 0)}, statuses{in("e", leaving, "drained", 0), in("w", placed, "", 0)}, []composite.Decision{{What: composite.DecisionMoved, From: "e", To: "w", Units: 1}}},
 		"Moved":     {"The old copy is gone.", statuses{in("e", leaving, "", 0), in("w", placed, "", 0)}, statuses{in("e", none, ""), in("w", placed, "", 0)}, []composite.Decision{{What: composite.DecisionReleased, From: "e", To: "w", Units: 1}}},
 		"Gone":      {"It runs nowhere.", statuses{in("e", placed, "", 0)}, statuses{}, []composite.Decision{{What: composite.DecisionReleased, From: "e", Units: 1}}},
+		"Queued":    {"Kueue makes it wait where it is.", statuses{in("e", placed, "", 0)}, statuses{queued("e", ReasonWaitingForAdmission)}, nil},
+		"Admitted":  {"It was placed before.", statuses{queued("e", ReasonPreempted)}, statuses{in("e", placed, "", 0)}, nil},
 		"Stays":     {"Nothing changes.", statuses{in("e", placed, "", 0)}, statuses{in("e", placed, "", 0)}, nil},
 	}
 	for name, tc := range cases {

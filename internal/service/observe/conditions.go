@@ -167,13 +167,18 @@ func (e *evaluator) routerReady(g *conditionGroup) composite.Condition {
 		return composite.Condition{Type: RouterReady, Status: composite.True, Reason: ReasonNoRouter}
 	}
 	if len(g.objects)+len(g.deferred) == 0 {
-		if !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Groups)+len(c.Pending) > 0 }) {
-			return composite.Condition{Type: RouterReady, Status: composite.True, Reason: ReasonScaledToZero}
-		}
-		return composite.Condition{Type: RouterReady, Status: composite.False, Reason: ReasonNotCreated, Message: "it is made where the service is placed"}
+		return e.withoutObjects(RouterReady)
 	}
 	g.failures = e.routerFailures
 	return g.condition(RouterReady, ReasonAllReady)
+}
+
+// withoutObjects tells whether what a condition is about is missing, where none of it is to exist yet.
+func (e *evaluator) withoutObjects(name string) composite.Condition {
+	if !slices.ContainsFunc(e.plan.Clusters, func(c plan.ClusterPlan) bool { return len(c.Groups)+len(c.Pending) > 0 }) {
+		return composite.Condition{Type: name, Status: composite.True, Reason: ReasonScaledToZero}
+	}
+	return composite.Condition{Type: name, Status: composite.False, Reason: ReasonNotCreated, Message: "it is made where the service is placed"}
 }
 
 func (e *evaluator) routeReady(g *conditionGroup) composite.Condition {
@@ -185,6 +190,8 @@ func (e *evaluator) routeReady(g *conditionGroup) composite.Condition {
 			Type: RouteReady, Status: composite.False, Reason: ReasonNoRoute,
 			Message: "no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
 		}
+	case len(g.objects)+len(g.deferred) == 0:
+		return e.withoutObjects(RouteReady)
 	}
 	return g.condition(RouteReady, ReasonAccepted)
 }

@@ -132,22 +132,48 @@ func TestEvaluatePickerStale(t *testing.T) {
 	}
 }
 
-// A router that nothing needs yet is not missing.
-func TestEvaluateRouterNotNeeded(t *testing.T) {
-	s := newScene(t)
-	s.plan.Router = &plan.Router{}
-	s.plan.Clusters[0].Groups = nil
-	s.objects = nil
-	if got, want := conditionLine(s.evaluate(), RouterReady), "True ScaledToZero"; got != want {
-		t.Errorf("with no replicas it is %q, want %q", got, want)
+// TestEvaluateNothingMade proves that what is missing is not ready, and that what nothing needs is not missing.
+func TestEvaluateNothingMade(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		pending  bool
+		hasRoute bool
+		want     map[string]string
+	}{
+		"NotNeeded": {
+			reason: "No replicas are wanted.", hasRoute: true,
+			want: map[string]string{RouterReady: "True ScaledToZero", RouteReady: "True ScaledToZero"},
+		},
+		"NotPlaced": {
+			reason: "No cluster takes the replicas, so there is nothing that a gateway could have accepted.", pending: true, hasRoute: true,
+			want: map[string]string{
+				RouterReady: "False NotCreated: it is made where the service is placed",
+				RouteReady:  "False NotCreated: it is made where the service is placed",
+			},
+		},
+		"NoRoute": {
+			reason: "A route that the service does not have comes nowhere.", pending: true,
+			want: map[string]string{
+				RouterReady: "False NotCreated: it is made where the service is placed",
+				RouteReady:  "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+			},
+		},
 	}
-	s = newScene(t)
-	s.plan.Router = &plan.Router{}
-	d := &s.plan.Clusters[0]
-	d.Pending, d.Groups = d.Groups[0].Replicas, nil
-	s.objects = nil
-	if got, want := conditionLine(s.evaluate(), RouterReady), "False NotCreated: it is made where the service is placed"; got != want {
-		t.Errorf("with replicas that no cluster takes it is %q, want %q", got, want)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.plan.Router = &plan.Router{HasRoute: tc.hasRoute}
+			c := &s.plan.Clusters[0]
+			if tc.pending {
+				c.Pending = c.Groups[0].Replicas
+			}
+			c.Groups, s.objects = nil, nil
+			v := s.evaluate()
+			got := map[string]string{RouterReady: conditionLine(v, RouterReady), RouteReady: conditionLine(v, RouteReady)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -461,8 +461,8 @@ func TestSurgeEndsAnyhow(t *testing.T) {
 	}
 }
 
-// TestScaleDownIsNoSurge shows that replicas which the service is scaled down by go at once, whatever
-// the others do.
+// TestScaleDownIsNoSurge shows that replicas which the service is scaled down by go at once while one that
+// is wanted serves, although another one crashes.
 func TestScaleDownIsNoSurge(t *testing.T) {
 	w := newWorld(t, fmt.Sprintf(fourWorkers, "v1"))
 	w.rollOut(fmt.Sprintf(fourWorkers, "v1"))

@@ -141,9 +141,10 @@ func (p *Plan) surge(running *Running) {
 	}
 }
 
-// beyond returns the replicas of the extra units that exist in a cluster. Replicas that the service was
-// scaled down by are among them unless they are known to be broken, while nothing that is wanted of their kind
-// serves: it may be their turn in a rollout. wanted returns the plan of the cluster without extra replicas.
+// beyond returns the replicas of the extra units that exist in a cluster. Replicas that the service is scaled
+// down by become extra ones only while nothing that is wanted of their kind serves: it may be the turn of that
+// in a rollout. Those that are known to be broken do not. Once they are extra, they leave one by one as what is
+// wanted serves (keep). wanted returns the plan of the cluster without extra replicas.
 func (p *Plan) beyond(cluster string, running *Running, wanted func() *ClusterPlan) []key.ReplicaID {
 	all := slices.DeleteFunc(slices.Clone(running.Extra[cluster]), func(id key.ReplicaID) bool { _, _, is := p.extraNumber(id); return !is })
 	var serves map[string]bool

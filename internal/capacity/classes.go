@@ -9,7 +9,7 @@ import (
 // NewPool returns a pool of nodes that run no pods yet. Nodes with the same resources and the same taints
 // become one class.
 func NewPool(name string, labels map[string]string, nodes []NodeClass) Pool {
-	p := Pool{Name: name, Labels: labels, Total: Resources{}, Free: classesOf(nodes)}
+	p := Pool{Name: name, Labels: labels, Total: Resources{}, Nodes: classesOf(nodes), Free: classesOf(nodes)}
 	for _, n := range nodes {
 		p.NodeCount += n.Count
 		p.Total.Add(n.Free, n.Count)

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,22 +10,42 @@ import (
 )
 
 // An Estimate is how many pods that take a whole node, a half, a quarter and an eighth of one still
-// fit onto the nodes of a pool. It seldom changes, so that many may read it.
+// fit onto the nodes of a pool. Smaller nodes than that one count as the parts that they have room for. It
+// seldom changes, so that many may read it.
 type Estimate [4]int64
 
 // eighths are the sizes that an Estimate counts, in eighths of a node.
 var eighths = [4]int64{8, 4, 2, 1}
 
-// Node returns what an average node of a pool has for pods. It is nil if the pool has no nodes.
+// Node returns what the node has of which an Estimate counts parts: the one with the most devices, or the commonest one of these. An
+// average would be no node at all where one of many has fewer devices, and pods of a whole node would fit onto none. Of equally many nodes,
+// the smaller ones count, so that all of them are whole. It is nil if the pool has no nodes.
 func (p *Pool) Node() Resources {
-	if p.NodeCount <= 0 {
+	named, nodes := Resources{}, make([]NodeClass, 0, len(p.Nodes))
+	for _, n := range p.Nodes {
+		if n.Count > 0 {
+			maps.Copy(named, n.Free)
+			nodes = append(nodes, NodeClass{Count: n.Count, Free: n.Free})
+		}
+	}
+	if len(nodes) == 0 {
 		return nil
 	}
-	node := Resources{}
-	for name, n := range p.Total {
-		node[name] = n / p.NodeCount
+	names := sortedNames(named)
+	devices := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !device(name) })
+	return slices.MaxFunc(classesOf(nodes), func(a, b NodeClass) int {
+		return cmp.Or(compareAmounts(a.Free, b.Free, devices), cmp.Compare(a.Count, b.Count), compareAmounts(b.Free, a.Free, names))
+	}).Free
+}
+
+// compareAmounts compares the amounts of the named resources, the first name first.
+func compareAmounts(a, b Resources, names []string) int {
+	for _, name := range names {
+		if c := cmp.Compare(a[name], b[name]); c != 0 {
+			return c
+		}
 	}
-	return node
+	return 0
 }
 
 // Estimate estimates what is free in a pool.
@@ -65,9 +86,7 @@ func (e Estimate) Steady(before, empty Estimate) Estimate {
 }
 
 // Empty returns the estimate of a pool on which nothing runs.
-func (p *Pool) Empty() Estimate {
-	return estimate(p.Node(), []NodeClass{{Count: p.NodeCount, Free: p.Node()}})
-}
+func (p *Pool) Empty() Estimate { return estimate(p.Node(), p.Nodes) }
 
 // Nodes returns nodes with some taints onto which as many pods fit.
 func (e Estimate) Nodes(node Resources, taints []corev1.Taint) []NodeClass {
@@ -92,32 +111,37 @@ func (e Estimate) Nodes(node Resources, taints []corev1.Taint) []NodeClass {
 // maxParts is how many sets of taints are told apart in estimates, so that these stay small.
 const maxParts = 16
 
-// ByTaints returns a pool for each set of taints that nodes of the pool have, with these nodes alone. Their
-// average node is that of the pool. Those of nodes with taints have a name that ends with the taints. If
-// there are too many sets, those of the fewest nodes are left out. So are nodes that are about to go, or not well: their taints
-// come and go, and each change would be read by everybody.
+// ByTaints returns a pool for each set of taints that nodes of the pool have, with these nodes alone. Those of
+// nodes with taints have a name that ends with the taints. If there are too many sets, those of the fewest nodes are left
+// out. So are nodes that are about to go, or not well: their taints come and go, and each change would be read by everybody.
 func (p *Pool) ByTaints() []Pool {
-	lasting := slices.DeleteFunc(slices.Clone(p.Free), func(n NodeClass) bool { return slices.ContainsFunc(n.Taints, passes) })
-	if len(lasting) == 0 {
-		empty := *p
-		empty.Free = nil
-		return []Pool{empty}
-	}
 	var parts []Pool
 	at := map[string]int{}
-	for _, n := range lasting {
+	partOf := func(taints []corev1.Taint) *Pool {
 		name := p.Name
-		if len(n.Taints) > 0 {
-			name += " " + taintsText(n.Taints)
+		if len(taints) > 0 {
+			name += " " + taintsText(taints)
 		}
 		i, known := at[name]
 		if !known {
 			i, at[name] = len(parts), len(parts)
-			parts = append(parts, Pool{Name: name, Labels: p.Labels, Total: Resources{}})
+			parts = append(parts, Pool{Name: name, Labels: p.Labels})
 		}
-		parts[i].NodeCount += n.Count
-		parts[i].Total.Add(p.Node(), n.Count)
-		parts[i].Free = append(parts[i].Free, n)
+		return &parts[i]
+	}
+	for _, n := range lasting(p.Free) {
+		part := partOf(n.Taints)
+		part.NodeCount += n.Count
+		part.Free = append(part.Free, n)
+	}
+	if len(parts) == 0 {
+		empty := *p
+		empty.Free = nil
+		return []Pool{empty}
+	}
+	for _, n := range lasting(p.Nodes) {
+		part := partOf(n.Taints)
+		part.Nodes = append(part.Nodes, n)
 	}
 	slices.SortFunc(parts, func(a, b Pool) int {
 		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(a.Name, b.Name))
@@ -125,6 +149,11 @@ func (p *Pool) ByTaints() []Pool {
 	parts = parts[:min(len(parts), maxParts)]
 	slices.SortFunc(parts, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 	return parts
+}
+
+// lasting returns the nodes without taints that come and go.
+func lasting(nodes []NodeClass) []NodeClass {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n NodeClass) bool { return slices.ContainsFunc(n.Taints, passes) })
 }
 
 // passes tells whether a taint comes and goes: Kubernetes' own, that of the cluster autoscaler, whose value is a time, and that of

@@ -30,6 +30,8 @@ type Pool struct {
 	NodeCount int64
 	// Total is the sum of what the nodes have for pods.
 	Total Resources
+	// Nodes has the nodes by what they have for pods. It is not known of an estimate.
+	Nodes []NodeClass
 	// Free has the nodes by their free capacity.
 	Free []NodeClass
 	// Estimated tells that Free is an estimate, and that Total is not known.

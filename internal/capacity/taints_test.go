@@ -169,11 +169,16 @@ func TestByTaints(t *testing.T) {
 	for _, part := range free.Pools[0].ByTaints() {
 		got[part.Name] = part.Estimate()
 		if diff := cmp.Diff(pool.Node(), part.Node()); diff != "" {
-			t.Errorf("the average node of %s is not that of the pool: -want +got:\n%s", part.Name, diff)
+			t.Errorf("the node of %s is not that of the pool: -want +got:\n%s", part.Name, diff)
 		}
 	}
 	if diff := cmp.Diff(map[string]capacity.Estimate{"a": {1, 3, 6, 12}, "a dedicated=x:NoSchedule": {1, 2, 4, 8}}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	// Nodes for others are no measure of what is free here.
+	unequal := capacitytest.Pool("a", capacitytest.Nodes(1, 0, 64), capacitytest.Tainted(capacitytest.Nodes(1, 8, 64), "x"))
+	if diff := cmp.Diff(capacity.Estimate{1, 2, 4, 8}, unequal.ByTaints()[0].Estimate()); diff != "" {
+		t.Errorf("nodes without devices beside nodes with taints: -want +got:\n%s", diff)
 	}
 	empty := capacitytest.Pool("a")
 	if diff := cmp.Diff([]capacity.Pool{empty}, empty.ByTaints()); diff != "" {

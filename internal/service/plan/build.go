@@ -53,7 +53,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.gang = gang
 	p.warnOfScaling()
 	p.warnOfPartReplicas()
-	p.Warnings = append(p.Warnings, gang.warnOfQueue(spec.SchedulingStrategy)...)
+	p.Warnings = append(p.Warnings, gang.warnWithoutGang(spec.SchedulingStrategy)...)
 	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)

@@ -82,12 +82,32 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 	return policy, errs
 }
 
-// warnOfQueue warns of a queue name without a gang: only PodGroups are put into a queue.
-func (g gangPolicy) warnOfQueue(s *v1alpha1.SchedulingStrategy) []Warning {
-	if s == nil || s.QueueName == "" || g.mode != v1alpha1.GangNone {
+// warnWithoutGang warns of fields about a gang that there is not. Mode None says itself that there is none.
+func (g gangPolicy) warnWithoutGang(s *v1alpha1.SchedulingStrategy) []Warning {
+	if s == nil || g.mode != v1alpha1.GangNone {
 		return nil
 	}
-	return []Warning{warningAt(field.NewPath("spec", "schedulingStrategy", "queueName"), "has no effect: the service has no gang")}
+	gang := s.Gang
+	if gang == nil {
+		gang = &v1alpha1.Gang{}
+	}
+	path := field.NewPath("spec", "schedulingStrategy")
+	var all []Warning
+	for _, f := range []struct {
+		at  *field.Path
+		set bool
+	}{
+		{path.Child("queueName"), s.QueueName != ""},
+		{path.Child("gang", "mode"), gang.Mode != "" && gang.Mode != v1alpha1.GangNone},
+		{path.Child("gang", "minRoleReplicas"), len(gang.MinRoleReplicas) > 0},
+		{path.Child("gang", "networkTopology"), gang.NetworkTopology != nil},
+		{path.Child("gang", "priorityClassName"), gang.PriorityClassName != ""},
+	} {
+		if f.set {
+			all = append(all, warningAt(f.at, "has no effect: the service has no gang"))
+		}
+	}
+	return all
 }
 
 func startTogether(roles []*Role) bool {

@@ -57,6 +57,12 @@ func TestGang(t *testing.T) {
 		Queue     string
 		Priority  string
 	}
+	ignored := func(names ...string) (all []Warning) {
+		for _, n := range names {
+			all = append(all, Warning{Path: "spec.schedulingStrategy." + n, Message: "has no effect: the service has no gang"})
+		}
+		return all
+	}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -128,7 +134,28 @@ func TestGang(t *testing.T) {
 			reason: "a queue that nothing is put into causes a warning",
 			spec:   "schedulingStrategy: {queueName: mine}\nroles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
 			input:  "allowedQueues: [mine]",
-			warns:  []Warning{{Path: "spec.schedulingStrategy.queueName", Message: "has no effect: the service has no gang"}},
+			warns:  ignored("queueName"),
+		},
+		"FieldsWithoutGang": {
+			reason: "one node and no pair need no gang, so nothing of it has an effect",
+			spec:   "schedulingStrategy: {gang: {mode: MinimumFirst, minRoleReplicas: {w: 1}, networkTopology: {mode: soft}, priorityClassName: top}}\nroles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
+			input:  "allowedPriorityClassNames: [top]",
+			warns:  ignored("gang.mode", "gang.minRoleReplicas", "gang.networkTopology", "gang.priorityClassName"),
+		},
+		"FieldsOfModeNone": {
+			reason: "a user who wants no gang may say so, but nothing else of it",
+			spec:   story4 + "schedulingStrategy: {gang: {mode: None, minRoleReplicas: {prefill: 1}, networkTopology: {mode: soft}, priorityClassName: top}}",
+			input:  "allowedPriorityClassNames: [top]",
+			warns:  ignored("gang.minRoleReplicas", "gang.networkTopology", "gang.priorityClassName"),
+		},
+		"ModeNoneWithoutGang": {
+			reason: "that is what it gets",
+			spec:   "schedulingStrategy: {gang: {mode: None, minRoleReplicas: {}}}\nroles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
+		},
+		"PlatformGangOfNone": {
+			reason: "the user has named nothing",
+			spec:   "roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]",
+			input:  "defaults: {schedulingStrategy: {gang: {mode: MinimumFirst, priorityClassName: low}}}",
 		},
 		"ScaledToZero": {
 			reason: "no replicas, no PodGroup",

@@ -243,6 +243,38 @@ func TestWarnOfStartTimeout(t *testing.T) {
 	}
 }
 
+// TestWarnOfSpread shows which services have nothing that Spread could split, and cannot get it later.
+func TestWarnOfSpread(t *testing.T) {
+	const (
+		two  = "clusters: [{name: a, inferenceClusterRef: {name: a}}, {name: b, inferenceClusterRef: {name: b}}]"
+		pair = aPrefill + ", " + aDecode
+	)
+	warning := []Warning{{
+		"spec.placement.policy",
+		"splits nothing: a service with prefill or decode and without spec.replicas is one group, which runs in one cluster. Use Failover, or create the service anew with spec.replicas, which cannot be added later",
+	}}
+	cases := map[string]struct {
+		reason, replicas, placement, roles string
+		want                               []Warning
+	}{
+		"Selected": {"It may select several clusters.", "", "policy: Spread, clusterSelector: {}", pair, warning},
+		"Listed":   {"One of them runs nothing.", "", "policy: Spread, " + two, pair, warning},
+		"Decode":   {"It is not split either.", "", "policy: Spread, " + two, aDecode + ", " + aWorker, warning},
+		"One":      {"There is nothing to spread over.", "", "policy: Spread, clusters: [{name: a, inferenceClusterRef: {name: a}}]", pair, nil},
+		"Replicas": {"Groups are split, and more of them can be added.", "replicas: 1\n", "policy: Spread, " + two, pair, nil},
+		"Workers":  {"Each replica is a group.", "", "policy: Spread, " + two, aWorker, nil},
+		"Failover": {"The service runs in one cluster, as it says.", "", "policy: Failover, " + two, pair, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := doubted(t, tc.replicas+"placement: {"+tc.placement+"}\nroles: ["+tc.roles+"]", "spec.placement.policy")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestWarnOfStrategy(t *testing.T) {
 	const config = `endpointPickerConfig: "{apiVersion: inference.networking.x-k8s.io/v1alpha1, kind: EndpointPickerConfig, plugins: [{type: queue-scorer}, {type: max-score-picker}], schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]}"`
 	router := func(more string) string { return "{name: r, componentType: router" + more + "}" }

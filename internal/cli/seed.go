@@ -310,15 +310,22 @@ func missing(all []object, going map[types.UID]bool) []string {
 	return warnings
 }
 
+// What a plan may get wrong of the observed nodes of a cluster and its pools.
+const (
+	nodesUnknown = "%s: the nodes of pool %s are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file"
+	taintsDiffer = "%s: the nodes of pool %s have different taints, and only those that all of them have count here"
+	sizesDiffer  = "%s: the nodes of pool %s have different numbers of devices, and each counts with their average, so what fits here may differ. Write nodeCount and allocatable into the file"
+)
+
 // countNodes types in the nodes of pools whose nodes are observed, as the status has them:
-// nothing can be observed here. It says which it does not know.
+// nothing can be observed here. It says what it does not know.
 func countNodes(all []object) []string {
 	var warnings []string
 	for _, o := range all {
 		if !ofCluster(o) {
 			continue
 		}
-		var unknown, mixed []string
+		doubted := map[string][]string{}
 		pools, _, _ := unstructured.NestedSlice(o.Object, "spec", "pools")
 		for _, p := range pools {
 			pool, _ := p.(map[string]any)
@@ -326,39 +333,35 @@ func countNodes(all []object) []string {
 				continue
 			}
 			name, _ := pool["name"].(string)
-			switch known, taints := countPool(o, name, pool); {
-			case !known:
-				unknown = append(unknown, name)
-			case !taints:
-				mixed = append(mixed, name)
+			for _, doubt := range countPool(o, name, pool) {
+				doubted[doubt] = append(doubted[doubt], name)
 			}
 		}
 		if len(pools) > 0 {
 			_ = unstructured.SetNestedSlice(o.Object, pools, "spec", "pools") // They were read from there.
 		}
-		if len(unknown) > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: the nodes of pool %s are observed, and its status does not have them, so nothing is placed there. Write nodeCount and allocatable into the file", o.GetName(), strings.Join(unknown, ", ")))
-		}
-		if len(mixed) > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: the nodes of pool %s have different taints, and only those that all of them have count here", o.GetName(), strings.Join(mixed, ", ")))
+		for _, doubt := range []string{nodesUnknown, taintsDiffer, sizesDiffer} {
+			if names := doubted[doubt]; len(names) > 0 {
+				warnings = append(warnings, fmt.Sprintf(doubt, o.GetName(), strings.Join(names, ", ")))
+			}
 		}
 	}
 	return warnings
 }
 
-// countPool sets nodeCount, allocatable and taints of a pool by the status of its cluster. It tells whether the
-// status has them, and whether all nodes have the same taints.
-func countPool(o object, name string, pool map[string]any) (known, taints bool) {
+// countPool sets nodeCount, allocatable and taints of a pool by the status of its cluster. It returns what a plan may get wrong
+// of the nodes: a pool that is typed in has one kind of them.
+func countPool(o object, name string, pool map[string]any) (doubts []string) {
 	status := v1alpha1.InferenceClusterStatus{}
 	m, _, _ := unstructured.NestedMap(o.Object, "status")
 	delete(m, "conditions")
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(m, &status) != nil {
-		return false, false
+		return []string{nodesUnknown}
 	}
 	i := slices.IndexFunc(status.Pools, func(p v1alpha1.PoolStatus) bool { return p.Name == name })
 	// A pool whose nodes were not known has none in the status.
 	if i < 0 || status.Pools[i].NodeCount == 0 && conditionOf(o, v1alpha1.ConditionNodesObserved) == "Unknown" {
-		return false, false
+		return []string{nodesUnknown}
 	}
 	n := int64(status.Pools[i].NodeCount)
 	each := map[string]any{}
@@ -371,7 +374,26 @@ func countPool(o object, name string, pool map[string]any) (known, taints bool) 
 	if len(common) > 0 {
 		pool["taints"] = common
 	}
-	return true, same
+	if !same {
+		doubts = append(doubts, taintsDiffer)
+	}
+	if !sameDevices(&status.Pools[i]) {
+		doubts = append(doubts, sizesDiffer)
+	}
+	return doubts
+}
+
+// sameDevices tells whether all nodes of a pool may have the same devices: each has a whole number of them, and none has more
+// free than the average.
+func sameDevices(p *v1alpha1.PoolStatus) bool {
+	n := int64(max(p.NodeCount, 1))
+	for r, q := range p.Capacity {
+		larger := func(free v1alpha1.FreeNodes) bool { left := free.Resources[r]; return left.Value()*n > q.Value() }
+		if strings.Contains(string(r), "/") && (q.Value()%n != 0 || slices.ContainsFunc(p.Free, larger)) {
+			return false
+		}
+	}
+	return true
 }
 
 // commonTaints returns the taints that all of some nodes have, and whether they have no others.

@@ -60,6 +60,32 @@ func TestCountTaints(t *testing.T) {
 	}
 }
 
+// TestCountDevices warns of a pool whose nodes are not alike: a pool that is typed in has one kind of nodes.
+func TestCountDevices(t *testing.T) {
+	const differ = "east: the nodes of pool p have different numbers of devices, and each counts with their average, so what fits here may differ. Write nodeCount and allocatable into the file"
+	cases := map[string]struct {
+		reason   string
+		capacity map[string]any
+		free     []any
+		warnings []string
+	}{
+		"Same":    {reason: "Each has eight.", capacity: map[string]any{"nvidia.com/gpu": "24", "cpu": "100", "memory": "10Gi"}, free: []any{freeNodes(3)}},
+		"Lacking": {reason: "A GPU of one node has failed.", capacity: map[string]any{"nvidia.com/gpu": "23"}, warnings: []string{differ}},
+		"Large":   {reason: "On one node more is free than the average.", capacity: map[string]any{"nvidia.com/gpu": "18"}, free: []any{freeNodes(1)}, warnings: []string{differ}},
+		"None":    {reason: "No node has devices.", capacity: map[string]any{"cpu": "100"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := pools(tc.free...)
+			o.SetAPIVersion("fusioninfer.io/v1alpha1")
+			o.Object["status"].(map[string]any)["pools"].([]any)[0].(map[string]any)["capacity"] = tc.capacity
+			if diff := cmp.Diff(tc.warnings, countNodes([]object{o})); diff != "" {
+				t.Errorf("%s\nwarnings: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestTaintsOfSummary shows what is free by the taints of the nodes.
 func TestTaintsOfSummary(t *testing.T) {
 	b := &strings.Builder{}

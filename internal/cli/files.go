@@ -58,6 +58,7 @@ func (f *files) objects(path string) ([]fileObject, error) {
 	}
 	all := make([]fileObject, 0, len(docs))
 	for _, o := range docs {
+		withoutNamespace(o)
 		all = append(all, fileObject{o, path})
 	}
 	return all, nil

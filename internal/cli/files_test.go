@@ -101,3 +101,35 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
+
+// TestClusterScoped reads objects of cluster-scoped kinds without the namespace that an API server drops.
+func TestClusterScoped(t *testing.T) {
+	of := func(apiVersion, kind string) string {
+		return "---\n{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {name: a, namespace: team}}\n"
+	}
+	cases := map[string]struct {
+		reason, apiVersion, kind string
+		want                     string
+	}{
+		"Cluster": {"A cluster belongs to no namespace.", "fusioninfer.io/v1alpha1", "InferenceCluster", ""},
+		"Claimed": {"Nor does the composite resource behind a claim.", "fusioninfer.io/v1alpha1", "XInferenceService", ""},
+		"Model":   {"That of a model is one, too.", "fusioninfer.io/v1alpha1", "XInferenceModel", ""},
+		"Cache":   {"So is that of a cache.", "fusioninfer.io/v1alpha1", "XModelCache", ""},
+		"Service": {"A service belongs to a namespace.", "fusioninfer.io/v1alpha1", "InferenceService", "team"},
+		"Other":   {"Of a kind of others, nobody knows it.", "example.org/v1", "InferenceCluster", "team"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inDirectory(t, map[string]string{"d/a.yaml": of(tc.apiVersion, tc.kind)})
+			for _, path := range []string{"d", "d/a.yaml"} {
+				all, err := (&files{}).objects(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.want, all[0].GetNamespace()); diff != "" {
+					t.Errorf("%s: %s\n-want, +got:\n%s", path, tc.reason, diff)
+				}
+			}
+		})
+	}
+}

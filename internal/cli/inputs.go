@@ -81,6 +81,13 @@ func inDefault(o object) {
 	}
 }
 
+// withoutNamespace takes an object of the package out of its namespace if its kind is cluster-scoped, as an API server does.
+func withoutNamespace(o object) {
+	if readable(o) && !slices.Contains(namespacedKinds, o.GetKind()) && o.GetNamespace() != "" {
+		o.SetNamespace("")
+	}
+}
+
 // asXR adds the metadata and the condition that an XR has in a control plane.
 func asXR(xr object) object {
 	if xr.GetUID() == "" {

@@ -813,6 +813,17 @@ status: {clusters: [{name: east, state: Placed, assigned: [{role: w, indexes: [0
 				err: "warning: team/other has 2 w (0 2) in east by its status, and 2 w (0-1) in this plan, so the plan does not show which of its replicas move\n",
 			},
 		},
+		"NamespaceOfCluster": {
+			reason: "A cluster belongs to no namespace, whatever its file says.",
+			fn:     stays,
+			files:  map[string]string{"fleet.yaml": strings.Replace(planned, "{name: east}", "{name: east, namespace: team}", 1)},
+			plan:   Plan{Drain: []string{"east"}},
+			want: want{out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`},
+		},
 		"UnknownNodes": {
 			reason: "What cannot be known is said: nodes, and services that have a reservation.",
 			fn:     stays,

@@ -464,6 +464,39 @@ func TestRender(t *testing.T) {
 			},
 			want: want{out: echoed("echo", 0, 0, 0, 0)},
 		},
+		"NamespaceOfCluster": {
+			reason: "A cluster belongs to no namespace, whatever its file says.",
+			args: args{
+				fn: runnerFn(func(*fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					return &fnv1.RunFunctionResponse{Desired: &fnv1.State{Composite: &fnv1.Resource{}}}, nil
+				}),
+				files:  map[string]string{"xr.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, metadata: {name: east, namespace: team}}"},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{out: `---
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata:
+  name: east
+spec:
+  crossplane:
+    resourceRefs: []
+status:
+  conditions:
+  - lastTransitionTime: "2024-01-01T00:00:00Z"
+    reason: WatchCircuitClosed
+    status: "True"
+    type: Responsive
+  - lastTransitionTime: "2024-01-01T00:00:00Z"
+    reason: ReconcileSuccess
+    status: "True"
+    type: Synced
+  - lastTransitionTime: "2024-01-01T00:00:00Z"
+    reason: Available
+    status: "True"
+    type: Ready
+`},
+		},
 		"NoInput": {
 			reason: "Without an Input, nobody has said that it has no profiles.",
 			args: args{

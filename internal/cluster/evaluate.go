@@ -208,8 +208,8 @@ func unreachableSince(c *parsed, state *observedState, now time.Time) *metav1.Ti
 }
 
 // lastOutage is when the cluster was out of reach before. An outage that counts in scheduling stays, even if the cluster
-// goes and comes once more meanwhile, as behind a link that recovers. If it then is out of reach for longer, that is the outage of
-// the fleet, and the former one was not.
+// goes and comes once more meanwhile, as behind a link that recovers. A longer one replaces it, because that is more likely the one of
+// the fleet.
 func lastOutage(c *parsed, state *observedState, now time.Time) *v1alpha1.Outage {
 	since, last := c.Status.UnreachableSince, c.Status.LastOutage
 	if !state.reach.Readable() || since.IsZero() {

@@ -14,7 +14,7 @@ import (
 // say which adapters are loaded into it.
 // +kubebuilder:validation:XValidation:rule="self.size == oldSelf.size",fieldPath=".size",message="cannot be changed: the engines mount the claim; to grow it, change the PersistentVolumeClaim itself, in each cluster"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",fieldPath=".storageClassName",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again; requests for adapters fail meanwhile"
-// +kubebuilder:validation:XValidation:rule="has(self.accessMode) == has(oldSelf.accessMode) && (!has(self.accessMode) || self.accessMode == oldSelf.accessMode)",fieldPath=".accessMode",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again; requests for adapters fail meanwhile"
+// +kubebuilder:validation:XValidation:rule="(has(self.accessMode) ? self.accessMode : 'ReadWriteMany') == (has(oldSelf.accessMode) ? oldSelf.accessMode : 'ReadWriteMany')",fieldPath=".accessMode",message="cannot be changed: remove adapterCache, wait until the rollout is complete, and add it again; requests for adapters fail meanwhile"
 type AdapterCache struct {
 	// Size of the claim, at least 1Mi. It has to hold all adapters, and those that replace
 	// them. It cannot be changed.

@@ -125,9 +125,10 @@ func TestValidateModelCache(t *testing.T) {
 // TestModelCacheUpdate shows which fields of a ModelCache can be changed: none that says what the weights are.
 func TestModelCacheUpdate(t *testing.T) {
 	const before = `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs, accessMode: ReadWriteMany`
+	const least = `uri: "hf://a/b", size: 1Gi`
 	cases := map[string]struct {
-		after  string
-		schema []string
+		before, after string
+		schema        []string
 	}{
 		"Clusters":  {after: before + `, clusters: [east], tokenSecretRef: {name: hub}, nodeSelector: {a: b}`},
 		"Source":    {after: `uri: "hf://a/c", revision: x, size: 1Gi, storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.uri"}},
@@ -135,16 +136,24 @@ func TestModelCacheUpdate(t *testing.T) {
 		"Size":      {after: `uri: "hf://a/b", revision: x, size: 2Gi, storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.size"}},
 		"Class":     {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: ceph, accessMode: ReadWriteMany`, schema: []string{"spec.storageClassName"}},
 		"AnyClass":  {after: `uri: "hf://a/b", revision: x, size: 1Gi, accessMode: ReadWriteMany`, schema: []string{"spec.storageClassName"}},
-		"OtherMode": {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs`, schema: []string{"spec.accessMode"}},
+		"SameMode":  {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs`},
+		"OtherMode": {after: `uri: "hf://a/b", revision: x, size: 1Gi, storageClassName: nfs, accessMode: ReadWriteOnce`, schema: []string{"spec.accessMode"}},
+		"Written":   {before: least, after: least + `, accessMode: ReadWriteMany`},
+		"Narrowed":  {before: least, after: least + `, accessMode: ReadWriteOnce`, schema: []string{"spec.accessMode"}},
+		// The name of the claim goes by the text, so the weights would be loaded again.
+		"Spelling": {after: `uri: "hf://a/b", revision: x, size: "1073741824", storageClassName: nfs, accessMode: ReadWriteMany`, schema: []string{"spec.size"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.before == "" {
+				tc.before = before
+			}
 			for _, f := range schematest.Caches() {
 				s, err := schematest.New(f)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.schema, paths(s.ValidateUpdate([]byte(ofCache(tc.after)), []byte(ofCache(before)))), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(tc.schema, paths(s.ValidateUpdate([]byte(ofCache(tc.after)), []byte(ofCache(tc.before)))), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("the schema of the %s complains about: -want, +got:\n%s", f, diff)
 				}
 			}

@@ -176,7 +176,9 @@ func TestAdapterCacheStays(t *testing.T) {
 			reason: "The engines mount the claim.", old: full, to: "adapterCache: {size: 30Gi, accessMode: ReadWriteOnce}, ",
 			want: []string{"spec.adapterCache.accessMode", "spec.adapterCache.size", "spec.adapterCache.storageClassName"},
 		},
-		"NoMode": {reason: "No mode may mean another one.", old: full, to: "adapterCache: {size: 20Gi, storageClassName: nfs}, ", want: []string{"spec.adapterCache.accessMode"}},
+		"NoMode":  {reason: "It is the default.", old: full, to: "adapterCache: {size: 20Gi, storageClassName: nfs}, "},
+		"Written": {reason: "To write a default down changes nothing.", old: "adapterCache: {size: 20Gi}, ", to: "adapterCache: {size: 20Gi, accessMode: ReadWriteMany}, "},
+		"OneNode": {reason: "It is another mode than the default.", old: "adapterCache: {size: 20Gi}, ", to: "adapterCache: {size: 20Gi, accessMode: ReadWriteOnce}, ", want: []string{"spec.adapterCache.accessMode"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for f, s := range schemas {

@@ -317,7 +317,12 @@ func TestValidateCluster(t *testing.T) {
 		"EntrypointHostname": {
 			reason: "An EndpointSlice has IP addresses and no host names. The schema cannot tell them apart.",
 			doc:    inCluster(`entrypoint: {address: {value: gw.example.com}}`),
-			want:   []string{`spec.entrypoint.address.value: Invalid value: "gw.example.com": must be an IP address`},
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "gw.example.com": must be an IP address, or set type to Hostname`},
+		},
+		"EntrypointLocalName": {
+			reason: "With the type Hostname it would be refused too.",
+			doc:    inCluster(`entrypoint: {address: {value: gateway.default.svc}}`),
+			want:   []string{`spec.entrypoint.address.value: Invalid value: "gateway.default.svc": must be an IP address`},
 		},
 		"EntrypointEmpty": {
 			reason: "An empty address is refused.",

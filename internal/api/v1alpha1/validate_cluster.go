@@ -190,11 +190,14 @@ func validateAddress(path *field.Path, a *EntrypointAddress) field.ErrorList {
 	if a.Value == "" {
 		return append(errs, field.Required(path.Child("value"), "must be an IP address, or a DNS name with the type Hostname"))
 	}
-	unusable := UnusableAddress
-	if a.Type == AddressTypeHostname {
-		unusable = UnusableHostname
+	why, asName := UnusableAddress(a.Value), UnusableHostname(a.Value)
+	switch {
+	case a.Type == AddressTypeHostname:
+		why = asName
+	case why != "" && asName == "":
+		why += ", or set type to Hostname"
 	}
-	if why := unusable(a.Value); why != "" {
+	if why != "" {
 		errs = append(errs, field.Invalid(path.Child("value"), text.Value(a.Value), why))
 	}
 	return errs

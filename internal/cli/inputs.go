@@ -67,6 +67,9 @@ func (f *files) xr(path string) (object, error) {
 		return object{}, fmt.Errorf("cannot read %q: it has no metadata.name", path)
 	}
 	inDefault(xr)
+	if err := noClaim(xr); err != nil {
+		return object{}, fmt.Errorf("cannot read %q: %w", path, err)
+	}
 	return asXR(xr), nil
 }
 

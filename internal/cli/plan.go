@@ -137,16 +137,19 @@ func ofFleet(from string, o fileObject) error {
 		return fmt.Errorf("cannot use an object of kind %s in %q of %s: it has no metadata.name", o.GetKind(), o.file, from)
 	}
 	inDefault(o.object)
-	if o.GetAPIVersion() == v1alpha1.APIVersion && isClaim(o.object) {
-		return fmt.Errorf("cannot use %s: %s %s/%s is a claim. Use its composite resource, of kind %s", from, o.GetKind(), o.GetNamespace(), o.GetName(), "X"+o.GetKind())
+	if err := noClaim(o.object); err != nil {
+		return fmt.Errorf("cannot use %s: %w", from, err)
 	}
 	return nil
 }
 
-// isClaim tells whether an object is a claim: Crossplane notes its composite resource in it.
-func isClaim(o object) bool {
+// noClaim refuses a claim of the package: Crossplane notes its composite resource in it, which composes what the claim asks for.
+func noClaim(o object) error {
 	ref, _, _ := unstructured.NestedString(o.Object, "spec", "resourceRef", "kind")
-	return ref == "X"+o.GetKind()
+	if o.GetAPIVersion() != v1alpha1.APIVersion || ref != "X"+o.GetKind() {
+		return nil
+	}
+	return fmt.Errorf("%s is a claim. Use its composite resource, of kind %s", described(o), ref)
 }
 
 // leastPatience is how long nothing may happen until a fleet counts as settled.

@@ -190,10 +190,25 @@ func (r *Render) load(f *files) (*given, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := identityOf(g.xr)
-	if r.Simulate && slices.ContainsFunc(required, func(o object) bool { return identityOf(o) == id }) {
-		return nil, fmt.Errorf("cannot use --required: it has %s %s, which is what is rendered. Leave it out, or use plan with --change", id.kind, id.nice())
+	if r.Simulate {
+		if err := simulable(g.xr, required); err != nil {
+			return nil, fmt.Errorf("cannot use --required: %w", err)
+		}
 	}
 	g.cluster = append(append([]object{g.xr}, sorted(g.observed)...), required...)
 	return g, nil
+}
+
+// simulable refuses required objects that cannot be simulated beside the XR: itself, and claims.
+func simulable(xr object, required []object) error {
+	id := identityOf(xr)
+	for _, o := range required {
+		if identityOf(o) == id {
+			return fmt.Errorf("it has %s %s, which is what is rendered. Leave it out, or use plan with --change", id.kind, id.nice())
+		}
+		if err := noClaim(o); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -89,7 +89,8 @@ kind: InferenceService
 metadata: {name: chat}
 spec: {roles: [{name: a, componentType: worker, template: {spec: {}}}]}
 `
-	xrTypo = `apiVersion: fusioninfer.io/v1alpha1
+	claimDoc = "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: mine, namespace: team}, spec: {resourceRef: {apiVersion: fusioninfer.io/v1alpha1, kind: XInferenceService, name: mine-x7k2p}}}\n"
+	xrTypo   = `apiVersion: fusioninfer.io/v1alpha1
 kind: InferenceService
 metadata: {name: chat}
 spec: {crossplane: {compositionRef: {name: c}}, rolse: [], replicas: "3", roles: [{name: a, replcas: 2, template: {any: thing}, endpointPicker: {resources: {limits: {cpu: 1}, limit: {}}}}]}
@@ -496,6 +497,28 @@ status:
     status: "True"
     type: Ready
 `},
+		},
+		"Claim": {
+			reason: "What a claim composes belongs to its composite resource.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": claimDoc}, render: Render{XR: "xr.yaml"}},
+			want:   want{err: "error: cannot read \"xr.yaml\": InferenceService team/mine is a claim. Use its composite resource, of kind XInferenceService\n", code: 1},
+		},
+		"SimulatedClaim": {
+			reason: "Nor would a simulation of a claim be one of what runs.",
+			args: args{
+				fn:     echo,
+				files:  map[string]string{"xr.yaml": xrDoc, "fleet.yaml": claimDoc},
+				render: Render{XR: "xr.yaml", Required: []string{"fleet.yaml"}, Simulate: true},
+			},
+			want: want{err: "error: cannot use --required: InferenceService team/mine is a claim. Use its composite resource, of kind XInferenceService\n", code: 1},
+		},
+		"RequiredClaim": {
+			reason: "Without a simulation, a required claim is an object as any other.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "r.yaml": claimDoc}, render: Render{XR: "xr.yaml", Required: []string{"r.yaml"}}},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: --required: InferenceService team/mine: unknown field spec.resourceRef: kubectl apply refuses it, other clients drop it\n",
+			},
 		},
 		"NoInput": {
 			reason: "Without an Input, nobody has said that it has no profiles.",

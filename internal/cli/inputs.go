@@ -139,6 +139,20 @@ func isInput(o, xr object) bool {
 	return o.GetAPIVersion() == inputv1alpha1.APIVersion && o.GetKind() == inputKind(xr)
 }
 
+// settingsFlag returns the flag for an Input of the function, or for a Composition of a kind of the package. It is empty for other
+// objects.
+func settingsFlag(o object) string {
+	group := o.GroupVersionKind().Group
+	of, _, _ := unstructured.NestedString(o.Object, "spec", "compositeTypeRef", "apiVersion")
+	switch {
+	case group == inputv1alpha1.Group:
+		return "--input"
+	case group == "apiextensions.crossplane.io" && o.GetKind() == "Composition" && of == v1alpha1.APIVersion:
+		return "--composition"
+	}
+	return ""
+}
+
 // composition reads the function's input from the one step of a Composition that has it.
 func (f *files) composition(path string, xr object) (*object, error) {
 	c, kind, err := f.compositionOf(path)
@@ -276,15 +290,28 @@ func (f *files) all(paths []string) ([]fileObject, error) {
 	return all, unreadRoles(all)
 }
 
-// required reads the other objects of the cluster. One of the package without a namespace gets the default.
+// required reads the other objects of the cluster. It refuses settings of the function, which gets them in another way.
 func (f *files) required(paths []string) ([]object, error) {
 	read, err := f.all(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range read {
+		if flag := settingsFlag(o.object); flag != "" {
+			return nil, fmt.Errorf("cannot use the %s in %q of --required: pass it with %s", o.GetKind(), o.file, flag)
+		}
+	}
+	return inCluster(read), nil
+}
+
+// inCluster returns objects as a cluster has them: one of the package without a namespace gets the default.
+func inCluster(read []fileObject) []object {
 	all := make([]object, 0, len(read))
 	for _, o := range read {
 		inDefault(o.object)
 		all = append(all, o.object)
 	}
-	return all, err
+	return all
 }
 
 // sorted returns the values of a map in the order of their keys.

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 )
@@ -47,7 +46,7 @@ const (
 func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	streams.Err = forPeople{streams.Err}
 	f := &files{stdin: streams.In, err: streams.Err}
-	fleet, err := f.fleet("fleet", p.Fleet)
+	fleet, err := f.fleet(fromFleet, p.Fleet)
 	if err != nil {
 		return err
 	}
@@ -65,8 +64,8 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 		return err
 	}
 	unknown := unknownFields("--change", changes)
-	orphans := append(rolesOfNothing("fleet", fleet, fleet, changes), rolesOfNothing("--change", changes, fleet, changes)...)
-	streams.warn(slices.Concat(without, unread, unknownFields("fleet", fleet), unknown, orphans))
+	orphans := append(rolesOfNothing(fromFleet, fleet, fleet, changes), rolesOfNothing("--change", changes, fleet, changes)...)
+	streams.warn(slices.Concat(without, unread, unknownFields(fromFleet, fleet), unknown, orphans))
 	c, err := p.simulate(ctx, s, fleet, changes, streams)
 	if p.Strict && len(unknown) > 0 {
 		err = errors.Join(err, errStrict) // Whoever mends the files sees what else is wrong with them.
@@ -103,6 +102,9 @@ func (p *Plan) simulate(ctx context.Context, s *simulation, fleet, changes []obj
 	return compare(before, s.picture()), nil
 }
 
+// fromFleet is what messages call the files of the fleet.
+const fromFleet = "fleet"
+
 // fleet reads the objects of a fleet. Each may be there once.
 func (f *files) fleet(from string, paths []string) ([]object, error) {
 	read, err := f.all(paths)
@@ -130,8 +132,8 @@ func (f *files) fleet(from string, paths []string) ([]object, error) {
 
 // ofFleet refuses an object that is not for a fleet. One without a namespace gets the default.
 func ofFleet(from string, o fileObject) error {
-	if kind := o.GetKind(); kind == inputv1alpha1.KindInput || kind == inputv1alpha1.KindClusterInput {
-		return fmt.Errorf("cannot use the %s in %q of %s: pass it with --input", kind, o.file, from)
+	if flag := settingsFlag(o.object); flag != "" && (from == fromFleet || flag == "--input") { // changeable says more of a changed Composition.
+		return fmt.Errorf("cannot use the %s in %q of %s: pass it with %s", o.GetKind(), o.file, from, flag)
 	}
 	if o.GetName() == "" {
 		return fmt.Errorf("cannot use an object of kind %s in %q of %s: it has no metadata.name", o.GetKind(), o.file, from)

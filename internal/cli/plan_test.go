@@ -467,6 +467,31 @@ func TestPlan(t *testing.T) {
 			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
 			want:   want{err: "error: cannot use the ClusterInput in \"fleet/settings.yaml\" of fleet: pass it with --input\n", code: 1},
 		},
+		"CompositionOfFleet": {
+			reason: "A Composition there would count for nothing.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/c.yaml": compositionDoc},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want:   want{err: "error: cannot use the Composition in \"fleet/c.yaml\" of fleet: pass it with --composition\n", code: 1},
+		},
+		"InputOfModels": {
+			reason: "An Input of any kind is one.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/in.yaml": "{apiVersion: fn.fusioninfer.io/v1alpha1, kind: ModelInput, metadata: {name: a}}"},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want:   want{err: "error: cannot use the ModelInput in \"fleet/in.yaml\" of fleet: pass it with --input\n", code: 1},
+		},
+		"CompositionOfOthers": {
+			reason: "Compositions of other kinds say nothing of the fleet, and may be in its directory.",
+			fn:     stays,
+			files:  map[string]string{"fleet/a.yaml": planned, "fleet/c.yaml": strings.Replace(compositionDoc, "fusioninfer.io/v1alpha1, kind: InferenceService", "example.org/v1, kind: InferenceService", 1)},
+			plan:   Plan{Fleet: []string{"fleet"}, Drain: []string{"east"}},
+			want: want{out: `Plan: 1 service stays as it is.
+
+     CLUSTER  CHANGE            FREE BEFORE  FREE AFTER
+  ~  east     stopPolicy Drain  -            -
+`},
+		},
 		"TwiceInDirectory": {
 			reason: "So does one about an object that two files have.",
 			fn:     stays,

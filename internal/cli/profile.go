@@ -19,11 +19,12 @@ type Profiles struct {
 func (p *Profiles) Run(streams Streams) error {
 	streams.Err = forPeople{streams.Err}
 	f := &files{stdin: streams.In, err: streams.Err}
-	all, err := f.required(p.Fleet)
+	read, err := f.all(p.Fleet)
 	if err != nil {
 		return err
 	}
-	streams.warn(unknownFields("fleet", all))
+	all := inCluster(read)
+	streams.warn(unknownFields(fromFleet, all))
 	told, err := profilesOf(all, p.Namespace)
 	if err != nil {
 		return err

@@ -520,6 +520,16 @@ status:
 				err: "warning: --required: InferenceService team/mine: unknown field spec.resourceRef: kubectl apply refuses it, other clients drop it\n",
 			},
 		},
+		"RequiredInput": {
+			reason: "An Input among the required objects would count for nothing.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "r/in.yaml": inputDoc}, render: Render{XR: "xr.yaml", Required: []string{"r"}}},
+			want:   want{err: "error: cannot use the Input in \"r/in.yaml\" of --required: pass it with --input\n", code: 1},
+		},
+		"RequiredComposition": {
+			reason: "So would a Composition.",
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "r.yaml": compositionDoc}, render: Render{XR: "xr.yaml", Required: []string{"r.yaml"}}},
+			want:   want{err: "error: cannot use the Composition in \"r.yaml\" of --required: pass it with --composition\n", code: 1},
+		},
 		"NoInput": {
 			reason: "Without an Input, nobody has said that it has no profiles.",
 			args: args{

@@ -74,6 +74,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if p.inFleet {
 		p.FleetRoute = p.fleetRoute(in)
 		p.Warnings = append(p.Warnings, p.warnOfMoves(spec.Placement)...)
+		p.warnOfUncounted()
 	}
 	return p, nil
 }

@@ -121,8 +121,8 @@ func unmerged(spec *v1alpha1.InferenceServiceSpec, i int) bool {
 // takes an answer of at most 4 MiB, and each LeaderWorkerSet takes at least 1 KiB of it.
 const maxWorkloads = 4096
 
-// tooMany refuses more replicas than any answer could carry. The size of an answer with
-// fewer replicas is measured after rendering.
+// tooMany refuses more replicas than any answer could carry. Where no number of groups, or of replicas of the largest
+// role, would do, it names all roles. The size of an answer with fewer replicas is measured after rendering.
 func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 	each, most := int64(0), roles[0]
 	for _, r := range roles {
@@ -139,13 +139,17 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 	if total <= maxWorkloads {
 		return nil
 	}
-	const tail = "would make %d LeaderWorkerSets in all, and fewer than %d fit into an answer of 4 MiB, Crossplane's limit: must be at most %d"
+	path, value, fit := most.ReplicasPath(), any(most.Most()), maxWorkloads/times-(each-int64(most.Most()))
 	if groups != nil {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), *groups,
-			fmt.Sprintf(tail, total, maxWorkloads, maxWorkloads/(each*int64(clusters))))}
+		path, value, fit = field.NewPath("spec", "replicas"), any(*groups), maxWorkloads/(each*int64(clusters))
 	}
-	fit := max(0, maxWorkloads/times-(each-int64(most.Most())))
-	return field.ErrorList{field.Invalid(most.ReplicasPath(), most.Most(), fmt.Sprintf(tail, total, maxWorkloads, fit))}
+	advice := fmt.Sprintf("must be at most %d", fit)
+	if fit <= 0 {
+		path, value = field.NewPath("spec", "roles"), any(fmt.Sprintf("%d replicas", each))
+		advice = fmt.Sprintf("all roles together may have at most %d replicas", maxWorkloads/clusters)
+	}
+	return field.ErrorList{field.Invalid(path, value,
+		fmt.Sprintf("would make %d LeaderWorkerSets in all, and fewer than %d fit into an answer of 4 MiB, Crossplane's limit: %s", total, maxWorkloads, advice))}
 }
 
 // planRoles plans the serving roles first, because the router depends on them.

@@ -302,6 +302,8 @@ func TestCommands(t *testing.T) {
 func TestCommandsRefused(t *testing.T) {
 	for name, args := range map[string][]string{
 		"NoXR":                  {"render"},
+		"InputTwice":            {"render", "xr.yaml", "--input=a", "--input=b"},
+		"CompositionTwice":      {"render", "xr.yaml", "--composition=a", "--composition", "a"},
 		"InputAndComposition":   {"render", "xr.yaml", "--input=a", "--composition=b"},
 		"UnknownFormat":         {"render", "xr.yaml", "--format=xml"},
 		"UnknownFlag":           {"--unsafe"},

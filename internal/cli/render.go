@@ -42,8 +42,8 @@ func (s Streams) warn(all []string) {
 // Render shows what an InferenceService, an InferenceCluster, an InferenceModel or a ModelCache becomes.
 type Render struct {
 	XR               string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, the InferenceModel, or the ModelCache. - is standard input."`
-	Input            string   `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
-	Composition      string   `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
+	Input            OneFile  `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
+	Composition      OneFile  `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one."`
 	Observed         []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
 	Required         []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated. Without a CustomResourceDefinition among them, all kinds count as installed."`
 	Simulate         bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`
@@ -51,6 +51,18 @@ type Render struct {
 	Strict           bool     `help:"Exit with 1 if a field is unknown, as kubectl apply does. Without it, that is a warning."`
 	AssumeModelReady bool     `help:"Render as if the weights of the model were in their cache. If the service names a ModelCache, that has to be among the required objects. --explain does so by itself, and a summary shows which roles wait for them."`
 	Explain          bool     `help:"Write instead where each value of the roles comes from: the spec, the serving profile that it names, or the function, which adds to the pods."`
+}
+
+// A OneFile is the path of a file that a command takes once.
+type OneFile string
+
+// UnmarshalText refuses a second path: the first one would count for nothing.
+func (f *OneFile) UnmarshalText(path []byte) error {
+	if *f != "" {
+		return fmt.Errorf("given twice, as %q and as %q: pass one file", *f, path)
+	}
+	*f = OneFile(path)
+	return nil
 }
 
 // Run renders. It writes to standard output only if everything succeeds.
@@ -176,9 +188,9 @@ func (r *Render) load(f *files) (*given, error) {
 	g := &given{xr: xr, xrFile: r.XR}
 	switch {
 	case r.Input != "":
-		g.input, err = f.input(r.Input, xr)
+		g.input, err = f.input(string(r.Input), xr)
 	case r.Composition != "":
-		g.input, err = f.composition(r.Composition, xr)
+		g.input, err = f.composition(string(r.Composition), xr)
 	}
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func (c *Client) Render(tb testing.TB, dir, format string) (out, errs string, co
 	tb.Helper()
 	r := cli.Render{XR: filepath.Join(dir, "xr.yaml"), Format: format}
 	if f := filepath.Join(dir, "input.yaml"); Exists(tb, f) {
-		r.Input = f
+		r.Input = cli.OneFile(f)
 	}
 	if f := filepath.Join(dir, "observed.yaml"); Exists(tb, f) {
 		r.Observed = []string{f}

@@ -194,6 +194,11 @@ func itemsOf(o object) ([]object, error) {
 			return nil, err
 		}
 		all = list.Items
+		for i := range all {
+			if all[i].GetAPIVersion() == "" || all[i].GetKind() == "" {
+				return nil, fmt.Errorf("item %d has no apiVersion or no kind", i+1)
+			}
+		}
 	}
 	for _, o := range all {
 		if err := onlyStrings(o); err != nil {

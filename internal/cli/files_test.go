@@ -45,6 +45,21 @@ func TestDocuments(t *testing.T) {
 			text:   "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: [a]}\n",
 			err:    `document 1: B b: metadata.labels: [a] must be a map of strings`,
 		},
+		"ItemWithoutKind": {
+			reason: "An item that says not what it is would count for nothing.",
+			text:   a + "\n---\napiVersion: v1\nkind: List\nitems:\n- " + a + "\n- {apiVersion: v1, metadata: {name: b}}\n",
+			err:    "document 2: item 2 has no apiVersion or no kind",
+		},
+		"ItemWithoutVersion": {
+			reason: "So would one of an unknown version.",
+			text:   "apiVersion: v1\nkind: List\nitems:\n- {kind: A, metadata: {name: b}}\n",
+			err:    "document 1: item 1 has no apiVersion or no kind",
+		},
+		"EmptyItem": {
+			reason: "Nothing is no item.",
+			text:   "apiVersion: v1\nkind: List\nitems:\n- {}\n",
+			err:    "document 1: item 1 has no apiVersion or no kind",
+		},
 		"EmptyList": {reason: "kubectl get finds nothing, and says so.", text: "apiVersion: v1\nkind: List\nitems: []\n"},
 		"Nothing":   {reason: "A text without documents may be a mistake.", text: "# nothing\n---\n", err: "it has no documents"},
 		"NoValue":   {reason: "An API server takes it for an empty one.", text: "apiVersion: v1\nkind: B\nmetadata: {name: b, labels: {a: }}\n", want: "B"},

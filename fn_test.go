@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +171,64 @@ func TestInternalError(t *testing.T) {
 	if !strings.Contains(fixture.Fatals(call.Response), "internal error of the function: a test") {
 		t.Errorf("a panic is a Fatal: %v", call.Response.GetResults())
 	}
+}
+
+// TestErrorsAreLogged proves that the log has each error that no author of a spec can mend, once, and none of the others.
+func TestErrorsAreLogged(t *testing.T) {
+	const cluster = `
+apiVersion: fusioninfer.io/v1alpha1
+kind: InferenceCluster
+metadata: {name: us-east, uid: me}
+spec: {providerConfigRef: {name: us-east}, pools: [{name: p, nodeCount: 1, allocatable: {nvidia.com/gpu: 8}}]}`
+	const ledgerOfAnother = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: inferencecluster-us-east
+  namespace: crossplane-system
+  ownerReferences: [{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceCluster, name: us-east, uid: other, controller: true}]`
+	cases := map[string]struct {
+		reason string
+		xr     string
+		found  map[string]*fnv1.Resources
+		want   [][]any
+	}{
+		"Ledger": {
+			reason: "An operator has to delete the ConfigMap of somebody else.", xr: cluster,
+			found: map[string]*fnv1.Resources{composite.Existing(key.Ledger): fixture.Resources(t, ledgerOfAnother)},
+			want: [][]any{{"Cannot evaluate", "kind", "InferenceCluster", "namespace", "", "name", "us-east", "error",
+				"ConfigMap inferencecluster-us-east in namespace crossplane-system has the name of the ledger and belongs to another object: delete it if its owner is gone for good"}},
+		},
+		"Refused": {reason: "The author of a spec reads its conditions.", xr: fixture.Service("{roles: []}")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			req := fixture.Request(t, tc.xr, "")
+			req.RequiredResources = tc.found
+			var lines [][]any
+			rsp, err := newFunction(recorder{lines: &lines}).RunFunction(t.Context(), req)
+			if err != nil || !fixture.IsFatal(rsp) {
+				t.Fatalf("want a Fatal, got %v, error %v", rsp, err)
+			}
+			if diff := cmp.Diff(tc.want, lines); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s\nits Fatal: %s", tc.reason, diff, fixture.Fatals(rsp))
+			}
+		})
+	}
+}
+
+// A recorder records what is logged.
+type recorder struct {
+	lines  *[][]any
+	values []any
+}
+
+func (r recorder) Info(msg string, values ...any) {
+	*r.lines = append(*r.lines, slices.Concat([]any{msg}, r.values, values))
+}
+func (r recorder) Debug(string, ...any) {}
+func (r recorder) WithValues(values ...any) logging.Logger {
+	return recorder{lines: r.lines, values: slices.Concat(r.values, values)}
 }
 
 // TestCallEnds makes sure that nobody works on for a caller that has gone.
@@ -502,10 +561,13 @@ func checkPromises(t *testing.T, req *fnv1.RunFunctionRequest) {
 	oracle.Check(t, req, rsp)
 }
 
-// An errorLog remembers what the function says of an internal error.
+// An errorLog remembers what the function says of panics.
 type errorLog struct{ text string }
 
 func (l *errorLog) Info(msg string, keysAndValues ...any) {
+	if msg != "Recovered from an internal error" {
+		return
+	}
 	l.text += fmt.Sprintln(append([]any{msg}, keysAndValues...)...)
 }
 func (l *errorLog) Debug(string, ...any)             {}

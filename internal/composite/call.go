@@ -102,6 +102,16 @@ func (c *Call) Refuse(err error) {
 	response.Fatal(c.Response, fmt.Errorf("nothing was changed: %w", err))
 }
 
+// Fail responds with a Fatal to the error of a step. It logs an error that no author of a spec or of an Input can mend: an operator
+// looks for its cause. Such errors name objects, and have no values of tenants.
+func (c *Call) Fail(log logging.Logger, err error) {
+	var problems *ProblemsError
+	if !errors.As(err, &problems) {
+		c.named(log).Info("Cannot evaluate", "error", text.Cut(err.Error(), text.MaxMessage))
+	}
+	c.Refuse(err)
+}
+
 // RefuseInternalError responds to a panic with a Fatal. A crash would abort the calls of all
 // other composite resources. It does nothing if recovered is nil.
 func (c *Call) RefuseInternalError(log logging.Logger, recovered any) {

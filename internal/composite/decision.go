@@ -82,8 +82,7 @@ func (c *Call) Log(log logging.Logger) {
 	if len(decided) == 0 {
 		return
 	}
-	xr := c.Request.Composite()
-	log = log.WithValues("kind", xr.Kind(), "namespace", xr.Namespace(), "name", xr.Name())
+	log = c.named(log)
 	for _, d := range decided {
 		values := []any{"decision", d.What}
 		if d.From != "" {
@@ -100,4 +99,10 @@ func (c *Call) Log(log logging.Logger) {
 		}
 		log.Info("Decided", values...)
 	}
+}
+
+// named returns a log that names the composite resource in each line.
+func (c *Call) named(log logging.Logger) logging.Logger {
+	xr := c.Request.Composite()
+	return log.WithValues("kind", xr.Kind(), "namespace", xr.Namespace(), "name", xr.Name())
 }

@@ -73,16 +73,18 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group
 	for _, g := range c.Groups {
-		var run []Replica
+		var run, waiting []Replica
 		for _, r := range g.Replicas {
 			switch {
 			case a.Run[r.ID]:
 				run = append(run, r.in(a))
 			case pending[r.ID]:
-				c.Pending = append(c.Pending, r)
+				waiting = append(waiting, r)
 			}
 		}
-		if g.Replicas = run; len(run) == 0 {
+		g.Replicas = run
+		p.deferPending(&c, &g, waiting, DeferredForCapacity, "replicas wait for capacity: "+a.Message)
+		if len(run) == 0 {
 			continue
 		}
 		c.addGang(p, &g, p.gang)
@@ -93,10 +95,19 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 	for i := range c.Groups {
 		c.addWorkloads(&c.Groups[i], a.Existing)
 	}
-	for _, r := range c.Pending {
-		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: DeferredForCapacity, Message: "replicas wait for capacity: " + a.Message})
-	}
 	p.Clusters = append(p.Clusters, c)
+}
+
+// deferPending defers pending replicas of a group in a cluster. While none of the group runs there, it defers their PodGroup with them:
+// the gang is missing, too.
+func (p *Plan) deferPending(c *ClusterPlan, g *Group, pending []Replica, reason, message string) {
+	c.Pending = append(c.Pending, pending...)
+	for _, r := range pending {
+		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: reason, Message: message})
+	}
+	if len(pending) > 0 && len(g.Replicas) == 0 && p.gang.mode != v1alpha1.GangNone {
+		p.Deferred = append(p.Deferred, Deferred{Key: c.podGroupKey(p, g), Reason: reason, Message: message})
+	}
 }
 
 // planExtra adds the extra replicas of a rollout that run in a cluster, and notes those that wait for
@@ -147,12 +158,9 @@ func (p *Plan) planUnschedulable() {
 	groups := c.Groups
 	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
 	for _, g := range groups {
-		for _, r := range g.Replicas {
-			if p.Schedule.Unassigned[r.ID] {
-				c.Pending = append(c.Pending, r)
-				p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: DeferredForCluster, Message: "no cluster accepts these replicas: see the condition Placed"})
-			}
-		}
+		pending := slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.Schedule.Unassigned[r.ID] })
+		g.Replicas = nil
+		p.deferPending(&c, &g, pending, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")
 	}
 	p.Clusters = append(p.Clusters, c)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
 
 // story4 is prefill on 2 nodes and two decode replicas on 4, 8 GPUs each.
@@ -320,6 +321,58 @@ func TestDeferForGang(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestGangWaitsForCapacity proves that a gang without any reserved replicas is missing, and not absent because the service has none.
+func TestGangWaitsForCapacity(t *testing.T) {
+	const placed = story4 + "placement: {policy: Failover, clusterSelector: {matchLabels: {region: us}}}\n"
+	cases := map[string]struct {
+		reason   string
+		spec     string
+		clusters []*v1alpha1.InferenceCluster
+		// runs are the replicas that run in cluster east.
+		runs []key.ReplicaID
+		want map[string]string
+	}{
+		"Requested":  {reason: "The capacity is asked for.", spec: placed, clusters: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("east")}, want: map[string]string{"cluster/east/podgroup": DeferredForCapacity}},
+		"NoCluster":  {reason: "No cluster takes it.", spec: placed, want: map[string]string{"podgroup": DeferredForCluster}},
+		"Groups":     {reason: "Each group is a gang.", spec: placed + "replicas: 2\n", clusters: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("east")}, want: map[string]string{"cluster/east/podgroup/0": DeferredForCapacity, "cluster/east/podgroup/1": DeferredForCapacity}},
+		"Runs":       {reason: "Its PodGroup is rendered.", spec: placed, clusters: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("east")}, runs: []key.ReplicaID{"prefill/0", "decode/0", "decode/1"}},
+		"RunsInPart": {reason: "What waits joins the gang that runs.", spec: placed, clusters: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("east")}, runs: []key.ReplicaID{"prefill/0", "decode/0"}},
+		"NoGang":     {reason: "Pods that start alone have no PodGroup.", spec: placed + "schedulingStrategy: {gang: {mode: None}}\n", clusters: []*v1alpha1.InferenceCluster{schedulingtest.Cluster("east")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, in := &v1alpha1.InferenceServiceSpec{}, &inputv1alpha1.Input{}
+			if err := yaml.UnmarshalStrict([]byte(tc.spec), s); err != nil {
+				t.Fatal(err)
+			}
+			v1alpha1.Default(s)
+			inputv1alpha1.Default(in)
+			snapshot := schedulingtest.Snapshot(tc.clusters...)
+			if len(tc.runs) > 0 {
+				snapshot.States["east"] = schedulingtest.Existing(tc.runs...)
+				snapshot.Request = schedulingtest.RequestedAs("east", "east")
+			}
+			p, errs := place(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid", Grouped: s.Replicas != nil}, s, in, snapshot, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got map[string]string
+			for _, d := range p.Deferred {
+				if d.Key.Kind != key.PodGroup {
+					continue
+				}
+				if got == nil {
+					got = map[string]string{}
+				}
+				got[d.Key.String()] = d.Reason
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A ledgerPlan has the grants of a cluster and the pending requests.
@@ -106,7 +106,7 @@ func notSchedulable(c *parsed, state *observedState) (reason, message string) {
 	case !state.reach.Readable():
 		return scheduling.ReasonUnreachable, "the cluster cannot be read"
 	case len(state.unknown) > 0:
-		return reasonNodes, "the nodes are not known: " + strings.Join(state.unknown, "; ")
+		return reasonNodes, "the nodes are not known: " + text.List(state.unknown)
 	}
 	if message = state.unsettled(); message != "" {
 		return reasonNotRecorded, message

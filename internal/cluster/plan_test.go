@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // planned is what the tests of a plan compare. next tells that the next call follows soon. refused are the namespaces that get nothing new.
@@ -407,5 +409,21 @@ func TestSplit(t *testing.T) {
 				t.Errorf("%s\n-before, +after:\n%.2000s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestNotSchedulableIsShort proves that the message about nodes that are not known has a limit: each pending service has it in the
+// status, too.
+func TestNotSchedulableIsShort(t *testing.T) {
+	state := &observedState{ledger: ledger{exists: true}}
+	for i := range 64 {
+		state.unknown = append(state.unknown, fmt.Sprintf("pool pool-%d: provider-kubernetes cannot read them: ObservedObjectCollection crossplane-system/x-%d says why", i, i))
+	}
+	reason, message := notSchedulable(&parsed{}, state)
+	if diff := cmp.Diff(reasonNodes, reason); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if !strings.HasPrefix(message, "the nodes are not known: pool pool-0: ") || !strings.HasSuffix(message, " more") || len(message) > text.MaxMessage+128 {
+		t.Errorf("want a message of at most %d bytes that counts the rest, got %d: %s", text.MaxMessage+128, len(message), message)
 	}
 }

@@ -61,3 +61,19 @@ func TestControlsHaveTests(t *testing.T) {
 		}
 	}
 }
+
+// TestReasonsToWait proves that the table of docs/operations.md has each reason for which an object is left out for now.
+func TestReasonsToWait(t *testing.T) {
+	t.Chdir("..")
+	reasons := regexp.MustCompile(`(?m)^\tDeferredFor\w+ += "(\w+)"$`).FindAllStringSubmatch(read(t, "internal/service/plan/deferred.go"), -1)
+	if len(reasons) < 7 {
+		t.Fatalf("want all reasons, found %d", len(reasons))
+	}
+	_, table, _ := strings.Cut(read(t, "docs/operations.md"), "\n## Troubleshooting\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, reason := range reasons {
+		if !regexp.MustCompile("(?m)^\\| [^|]*`" + reason[1] + "`").MatchString(table) {
+			t.Errorf("the table of docs/operations.md does not have the reason %s", reason[1])
+		}
+	}
+}

@@ -286,12 +286,17 @@ func elsewhere(id identity, before, after object) []string {
 }
 
 // missing names the reservations of the clusters among some objects for services that are neither among these nor going: a
-// simulation gives their capacity to others.
+// simulation gives their capacity to others. A file from a repository has no UID, so its service is known by its name.
 func missing(all []object, going map[types.UID]bool) []string {
-	uids := maps.Clone(going)
+	uids, names := maps.Clone(going), map[string]bool{}
 	for _, o := range all {
-		if isXRKind(o) {
-			uids[cmp.Or(o.GetUID(), defaultUID(o))] = true
+		switch uid := o.GetUID(); {
+		case !isXRKind(o):
+		case uid == "" || uid == defaultUID(o):
+			names[o.GetNamespace()+"/"+o.GetName()] = true
+			uids[defaultUID(o)] = true
+		default:
+			uids[uid] = true
 		}
 	}
 	var warnings []string
@@ -302,7 +307,8 @@ func missing(all []object, going map[types.UID]bool) []string {
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "reservations")
 		for _, r := range list {
 			m, _ := r.(map[string]any)
-			if uid, _ := m["uid"].(string); uid != "" && !uids[types.UID(uid)] {
+			uid, _ := m["uid"].(string)
+			if uid != "" && !uids[types.UID(uid)] && !names[fmt.Sprintf("%v/%v", m["namespace"], m["name"])] {
 				warnings = append(warnings, fmt.Sprintf("%s has a reservation for %v/%v, which is not in the files: its capacity counts as free", identityOf(o).nice(), m["namespace"], m["name"]))
 			}
 		}

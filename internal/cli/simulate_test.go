@@ -24,6 +24,7 @@ func TestSimulateReservations(t *testing.T) {
 		"Missing":  {reason: "Nobody simulates the service, so its room looks free.", xr: rendered, required: nodes, want: free},
 		"Required": {reason: "A required service is simulated.", xr: rendered, required: nodes + other},
 		"Rendered": {reason: "So is the one that is rendered.", xr: strings.Replace(rendered, "name: chat", "name: chat, uid: gone", 1), required: nodes},
+		"ByName":   {reason: "A file from a repository has no UID.", xr: strings.Replace(rendered, "name: chat", "name: other", 1), required: nodes},
 		"Unnamed": {
 			reason: "A service without a UID has the one that render gives it.", xr: rendered,
 			required: strings.Replace(nodes, "uid: gone", "uid: "+string(defaultUID(asObject(t, other))), 1) + strings.Replace(other, ", uid: gone", "", 1),

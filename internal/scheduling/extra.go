@@ -30,7 +30,7 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 			switch {
 			case len(extra) == 0, d.Abandoned && c.Orphaned:
 				continue
-			case !d.Abandoned && !c.MayReceiveTraffic && (served || v.demand.HasFleetRoute):
+			case !d.Abandoned && !c.MayReceiveTraffic && (served || v.demand.HasFleetRoute || len(v.demand.Groups) == 0):
 				continue
 			case d.Abandoned:
 				d.State = v1alpha1.StateLeaving // It is forgotten only once its Objects keep what they made.

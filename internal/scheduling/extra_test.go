@@ -153,6 +153,8 @@ func TestExtraNotWanted(t *testing.T) {
 		exist   []key.ReplicaID
 		noExtra bool
 		noRoute bool
+		// stopped tells that the user wants no group.
+		stopped bool
 		change  func(*scheduling.Snapshot)
 		want    decided
 	}{
@@ -181,6 +183,9 @@ func TestExtraNotWanted(t *testing.T) {
 			State: v1alpha1.StateLeaving, Reason: scheduling.ReasonNotNeeded, Run: extra, Serves: true,
 			Message: "no replica is wanted here any more, and the cluster is left once another one answers",
 		}},
+		"NoFleetRouteStopped": {reason: "The user wants nothing, so nothing else ever answers.", exist: extra, noRoute: true, stopped: true, change: func(*scheduling.Snapshot) {}, want: decided{
+			State: v1alpha1.StateNotPlaced, Reason: scheduling.ReasonNotNeeded, Message: "it runs in west",
+		}},
 		"Abandoned": {reason: "Its Objects are not orphaned so far: deleting them would delete what runs.", exist: extra, change: func(s *scheduling.Snapshot) {
 			s.Clusters["east"].Spec.StopPolicy = v1alpha1.StopAbandon
 		}, want: decided{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonAbandoned, Message: "the cluster is abandoned", Run: extra}},
@@ -205,6 +210,9 @@ func TestExtraNotWanted(t *testing.T) {
 			demand := &scheduling.Demand{
 				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementFailover), PodRequirements: gpus(8), Groups: oneWorker, HasRouter: true, HasFleetRoute: !tc.noRoute,
 				Extra: map[string][]reservation.ReplicaGroup{"east": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}}}},
+			}
+			if tc.stopped {
+				demand.Groups = nil
 			}
 			if tc.noExtra {
 				demand.Extra = nil

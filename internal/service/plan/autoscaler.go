@@ -112,7 +112,7 @@ func (p *Plan) warnOfPodMetrics(metrics []autoscalingv2.MetricSpec, triggers []v
 		return
 	}
 	warn := func(at *field.Path, use string) {
-		p.warn(at, "counts pods of this namespace in the control plane's cluster, so it scales nothing while spec.placement runs them elsewhere: use %s", use)
+		p.warn(at, "counts pods of this namespace in the control plane's cluster, and none of those that spec.placement runs in other clusters: use %s", use)
 	}
 	const mean = string(autoscalingv2.AverageValueMetricType)
 	for i, m := range metrics {

@@ -189,7 +189,7 @@ func TestWarnOfPodMetrics(t *testing.T) {
             {type: Object, object: {metric: {name: q}, describedObject: {kind: Service, name: s}, target: {type: Value, value: 1}}},
             {type: Object, object: {metric: {name: q}, describedObject: {kind: Service, name: s}, target: {type: AverageValue, averageValue: 1}}}]`
 		triggers  = `triggers: [{type: cron, metadata: {}}, {type: cron, metadata: {}, metricType: AverageValue}, {type: cron, metadata: {}, metricType: Value}]`
-		elsewhere = "counts pods of this namespace in the control plane's cluster, so it scales nothing while spec.placement runs them elsewhere: use "
+		elsewhere = "counts pods of this namespace in the control plane's cluster, and none of those that spec.placement runs in other clusters: use "
 	)
 	warning := func(path, use string) Warning { return Warning{"spec.roles[0].scaling." + path, elsewhere + use} }
 	cases := map[string]struct {

@@ -29,6 +29,7 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 	p.planClusters()
 	p.warnOfPriorityClass()
 	p.planUnschedulable()
+	p.deferGangs()
 	if p.FleetRoute != nil {
 		p.FleetRoute.Backends = p.backends(p.snapshot)
 		p.endFleetRoute(p.spec.Placement)
@@ -82,9 +83,8 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 				waiting = append(waiting, r)
 			}
 		}
-		g.Replicas = run
-		p.deferPending(&c, &g, waiting, DeferredForCapacity, "replicas wait for capacity: "+a.Message)
-		if len(run) == 0 {
+		p.deferPending(&c, waiting, DeferredForCapacity, "replicas wait for capacity: "+a.Message)
+		if g.Replicas = run; len(run) == 0 {
 			continue
 		}
 		c.addGang(p, &g, p.gang)
@@ -98,15 +98,41 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 	p.Clusters = append(p.Clusters, c)
 }
 
-// deferPending defers pending replicas of a group in a cluster. While none of the group runs there, it defers their PodGroup with them:
-// the gang is missing, too.
-func (p *Plan) deferPending(c *ClusterPlan, g *Group, pending []Replica, reason, message string) {
+// deferPending defers pending replicas of a cluster.
+func (p *Plan) deferPending(c *ClusterPlan, pending []Replica, reason, message string) {
 	c.Pending = append(c.Pending, pending...)
 	for _, r := range pending {
 		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: reason, Message: message})
 	}
-	if len(pending) > 0 && len(g.Replicas) == 0 && p.gang.mode != v1alpha1.GangNone {
-		p.Deferred = append(p.Deferred, Deferred{Key: c.podGroupKey(p, g), Reason: reason, Message: message})
+}
+
+// deferGangs defers the PodGroups of pending replicas with them: the gang is missing, too. A PodGroup that other replicas have, such as the
+// extra ones of a rollout, is there and stays.
+func (p *Plan) deferGangs() {
+	if p.gang.mode == v1alpha1.GangNone {
+		return
+	}
+	known := map[key.Key]bool{}
+	for i := range p.Clusters {
+		for _, g := range p.Clusters[i].Groups {
+			if g.PodGroup != nil {
+				known[g.PodGroup.Key] = true
+			}
+		}
+	}
+	replicas := map[key.Key]Deferred{}
+	for _, d := range p.Deferred {
+		replicas[d.Key] = d
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		for _, r := range c.Pending {
+			at, d := c.podGroupKey(p, &Group{Index: r.Group}), replicas[r.Key]
+			if !known[at] {
+				known[at] = true
+				p.Deferred = append(p.Deferred, Deferred{Key: at, Reason: d.Reason, Message: d.Message})
+			}
+		}
 	}
 }
 
@@ -159,8 +185,7 @@ func (p *Plan) planUnschedulable() {
 	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
 	for _, g := range groups {
 		pending := slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.Schedule.Unassigned[r.ID] })
-		g.Replicas = nil
-		p.deferPending(&c, &g, pending, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")
+		p.deferPending(&c, pending, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")
 	}
 	p.Clusters = append(p.Clusters, c)
 }

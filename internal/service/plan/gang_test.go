@@ -378,6 +378,34 @@ func TestGangWaitsForCapacity(t *testing.T) {
 	}
 }
 
+// TestGangOfOthersStays proves that the PodGroup of replicas that run is not deferred. A rollout's extra replica may run where those that
+// are wanted wait.
+func TestGangOfOthersStays(t *testing.T) {
+	at := key.New("east", key.PodGroup)
+	waits := Replica{Key: key.New("east", key.LeaderWorkerSet, "worker/0")}
+	cases := map[string]struct {
+		reason string
+		groups []Group
+		want   []Deferred
+	}{
+		"NoneRuns":  {reason: "Nothing is in the gang so far.", want: []Deferred{{Key: at, Reason: DeferredForCapacity, Message: "full"}}},
+		"ExtraRuns": {reason: "Pods name the PodGroup, which would be deleted.", groups: []Group{{PodGroup: &PodGroup{Key: at}}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			first := []Deferred{{Key: waits.Key, Reason: DeferredForCapacity, Message: "full"}}
+			p := &Plan{
+				gang: gangPolicy{mode: v1alpha1.GangAllOrNothing}, Deferred: slices.Clone(first),
+				Clusters: []ClusterPlan{{Target: scheduling.Target{Cluster: "east"}, Groups: tc.groups, Pending: []Replica{waits}}},
+			}
+			p.deferGangs()
+			if diff := cmp.Diff(append(first, tc.want...), p.Deferred); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestDeferForSubGroup(t *testing.T) {
 	p, err := build(t, story4+"schedulingStrategy: {gang: {mode: MinimumFirst}}", "")
 	if err != nil {

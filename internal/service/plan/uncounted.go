@@ -33,11 +33,11 @@ func (p *Plan) warnOfUncounted() {
 func (p *Plan) warnOfRules(at *field.Path, spec *corev1.PodSpec) {
 	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		p.warn(at.Child("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
-			notCounted+"use preferredDuringSchedulingIgnoredDuringExecution, or have each pod request a whole node")
+			notCounted+"use preferredDuringSchedulingIgnoredDuringExecution. Pods that take a whole node each need no such rule")
 	}
 	i := slices.IndexFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 	if i >= 0 {
-		p.warn(at.Child("topologySpreadConstraints").Index(i).Child("whenUnsatisfiable"), notCounted+"set it to ScheduleAnyway, or have each pod request a whole node")
+		p.warn(at.Child("topologySpreadConstraints").Index(i).Child("whenUnsatisfiable"), notCounted+"set it to ScheduleAnyway. Pods that take a whole node each need no such rule")
 	}
 }
 

@@ -36,11 +36,11 @@ func TestWarnOfUncounted(t *testing.T) {
 			containers: [{name: vllm, image: vllm-openai, args: [m], ports: [{containerPort: 8000}]}]}`},
 		"AntiAffinity": {
 			reason: "The ledger puts two small pods onto one node.", template: `spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ` + apart + `}}, ` + container + `}`,
-			want: []Warning{{Path: role + "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", Message: notCounted + "use preferredDuringSchedulingIgnoredDuringExecution, or have each pod request a whole node"}},
+			want: []Warning{{Path: role + "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", Message: notCounted + "use preferredDuringSchedulingIgnoredDuringExecution. Pods that take a whole node each need no such rule"}},
 		},
 		"Spread": {
 			reason: "It may count on a node that is one too many.", template: spread,
-			want: []Warning{{Path: role + "spec.topologySpreadConstraints[1].whenUnsatisfiable", Message: notCounted + "set it to ScheduleAnyway, or have each pod request a whole node"}},
+			want: []Warning{{Path: role + "spec.topologySpreadConstraints[1].whenUnsatisfiable", Message: notCounted + "set it to ScheduleAnyway. Pods that take a whole node each need no such rule"}},
 		},
 		"HostPort": {
 			reason: "A node has each port once.", template: `spec: {containers: [{name: vllm, image: vllm-openai, args: [m], ports: [{containerPort: 8000}, {containerPort: 9000, hostPort: 9000}]}]}`,
@@ -57,7 +57,7 @@ func TestWarnOfUncounted(t *testing.T) {
 		"Workers":   {reason: "LeaderWorkerSet reads it of the leader alone, and another warning says so.", template: exclusive, leader: `spec: {` + container + `}`, nodes: 2},
 		"Leaders":   {reason: "Leaders have a template of their own.", template: `spec: {` + container + `}`, leader: exclusive, nodes: 2, want: []Warning{{Path: "spec.roles[0].leaderTemplate.metadata.annotations[leaderworkerset.sigs.k8s.io/exclusive-topology]", Message: notCounted + "leave it out, and choose nodes by nodeSelector"}}},
 		"Subgroups": {reason: "It has no effect, and another warning says so.", template: strings.Replace(exclusive, "exclusive", "subgroup-exclusive", 1)},
-		"Leaving":   {reason: "A service that leaves the fleet is still in it.", template: spread, outside: true, leaving: true, want: []Warning{{Path: role + "spec.topologySpreadConstraints[1].whenUnsatisfiable", Message: notCounted + "set it to ScheduleAnyway, or have each pod request a whole node"}}},
+		"Leaving":   {reason: "A service that leaves the fleet is still in it.", template: spread, outside: true, leaving: true, want: []Warning{{Path: role + "spec.topologySpreadConstraints[1].whenUnsatisfiable", Message: notCounted + "set it to ScheduleAnyway. Pods that take a whole node each need no such rule"}}},
 		"Outside":   {reason: "Outside of the fleet nothing is reserved.", template: spread, outside: true},
 	}
 	for name, tc := range cases {

@@ -83,7 +83,7 @@ func (f *Function) compose(ctx context.Context, call *composite.Call) {
 			return
 		}
 		if err := step(); err != nil {
-			call.Fail(f.log, err)
+			call.Refuse(err)
 			return
 		}
 	}

@@ -37,6 +37,8 @@ type Call struct {
 
 	// decisions of this call, for logs and metrics.
 	decisions []Decision
+	// failure is an error that no author of a spec or of an Input can mend, for logs.
+	failure error
 }
 
 // NewCall returns a call whose response has the desired state of the functions that ran before.
@@ -97,19 +99,10 @@ func (c *Call) Refuse(err error) {
 		slices.SortStableFunc(problems.Errors, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 		c.setConditions(Refused(c.ConditionTypes, problems))
 	} else {
+		c.failure = err
 		c.setConditions(notEvaluated(c.ConditionTypes, err))
 	}
 	response.Fatal(c.Response, fmt.Errorf("nothing was changed: %w", err))
-}
-
-// Fail responds with a Fatal to the error of a step. It logs an error that no author of a spec or of an Input can mend: an operator
-// looks for its cause. Such errors name objects, and have no values of tenants.
-func (c *Call) Fail(log logging.Logger, err error) {
-	var problems *ProblemsError
-	if !errors.As(err, &problems) {
-		c.named(log).Info("Cannot evaluate", "error", text.Cut(err.Error(), text.MaxMessage))
-	}
-	c.Refuse(err)
 }
 
 // RefuseInternalError responds to a panic with a Fatal. A crash would abort the calls of all
@@ -120,4 +113,5 @@ func (c *Call) RefuseInternalError(log logging.Logger, recovered any) {
 	}
 	log.Info("Recovered from an internal error", "panic", recovered, "stack", string(debug.Stack()))
 	c.Refuse(fmt.Errorf("internal error of the function: %v", recovered))
+	c.failure = nil // The line above has it.
 }

@@ -76,13 +76,18 @@ func (c *Call) refused(err error) {
 // may have edited.
 const maxLogged = 512
 
-// Log writes what was decided, one line for each decision.
+// Log writes what was decided, one line for each decision, and the error that an operator has to look into, if there is one. Such an
+// error names objects, and has no values of tenants. Each line names the composite resource.
 func (c *Call) Log(log logging.Logger) {
 	decided := c.Decided()
-	if len(decided) == 0 {
+	if len(decided) == 0 && c.failure == nil {
 		return
 	}
-	log = c.named(log)
+	xr := c.Request.Composite()
+	log = log.WithValues("kind", xr.Kind(), "namespace", xr.Namespace(), "name", xr.Name())
+	if c.failure != nil {
+		log.Info("Cannot evaluate", "error", text.Cut(c.failure.Error(), text.MaxMessage))
+	}
 	for _, d := range decided {
 		values := []any{"decision", d.What}
 		if d.From != "" {
@@ -99,10 +104,4 @@ func (c *Call) Log(log logging.Logger) {
 		}
 		log.Info("Decided", values...)
 	}
-}
-
-// named returns a log that names the composite resource in each line.
-func (c *Call) named(log logging.Logger) logging.Logger {
-	xr := c.Request.Composite()
-	return log.WithValues("kind", xr.Kind(), "namespace", xr.Namespace(), "name", xr.Name())
 }

@@ -130,15 +130,20 @@ func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.Rep
 // pending. If they never fit, waiting for them would keep two copies for ever.
 func (c *Candidate) covers(other *Candidate, group *reservation.ReplicaGroup) bool {
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
-		return other.Present[r.Name] && (!c.Ready[r.Name] || c.Updating[r.Name])
+		return other.Present[r.Name] && !c.staysReady(&r)
 	})
 }
 
 // hasRequired tells whether all required replicas of a group are ready here and stay so.
 func (c *Candidate) hasRequired(group *reservation.ReplicaGroup) bool {
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool {
-		return r.Required && (!c.Ready[r.Name] || c.Updating[r.Name])
+		return r.Required && !c.staysReady(&r)
 	})
+}
+
+// staysReady tells whether a replica is ready here, and no update is about to stop it.
+func (c *Candidate) staysReady(r *reservation.ReplicaRequest) bool {
+	return c.Ready[r.Name] && !c.Updating[r.Name]
 }
 
 // mayEverReceive tells whether requests may reach a cluster, now or once its router is ready. One outside the fleet has a route of

@@ -56,11 +56,13 @@ func (r *ObservedState) Awaits(k key.Key) bool {
 }
 
 // stopped tells that Kueue has stopped the replica of a Workload.
-func (s *objectState) stopped() bool { return s.reason == ReasonPreempted || s.reason == ReasonEvicted }
+func (s *objectState) stopped() bool { return stoppedByKueue(s.reason) }
+
+func stoppedByKueue(reason string) bool { return reason == ReasonPreempted || reason == ReasonEvicted }
 
 // heldByKueue tells whether a reason says that Kueue does not admit what is placed in a cluster.
 func heldByKueue(reason string) bool {
-	return reason == ReasonWaitingForAdmission || reason == ReasonPreempted || reason == ReasonEvicted
+	return reason == ReasonWaitingForAdmission || stoppedByKueue(reason)
 }
 
 // A wait is why replicas do not start in a cluster, although they are placed there.

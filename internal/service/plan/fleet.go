@@ -29,7 +29,6 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 	p.planClusters()
 	p.warnOfPriorityClass()
 	p.planUnschedulable()
-	p.deferGangs()
 	if p.FleetRoute != nil {
 		p.FleetRoute.Backends = p.backends(p.snapshot)
 		p.endFleetRoute(p.spec.Placement)
@@ -74,16 +73,15 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group
 	for _, g := range c.Groups {
-		var run, waiting []Replica
+		var run []Replica
 		for _, r := range g.Replicas {
 			switch {
 			case a.Run[r.ID]:
 				run = append(run, r.in(a))
 			case pending[r.ID]:
-				waiting = append(waiting, r)
+				c.Pending = append(c.Pending, r)
 			}
 		}
-		p.deferPending(&c, waiting, DeferredForCapacity, "replicas wait for capacity: "+a.Message)
 		if g.Replicas = run; len(run) == 0 {
 			continue
 		}
@@ -96,44 +94,32 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 		c.addWorkloads(&c.Groups[i], a.Existing)
 	}
 	p.Clusters = append(p.Clusters, c)
+	p.deferPending(&c, DeferredForCapacity, "replicas wait for capacity: "+a.Message)
 }
 
-// deferPending defers pending replicas of a cluster.
-func (p *Plan) deferPending(c *ClusterPlan, pending []Replica, reason, message string) {
-	c.Pending = append(c.Pending, pending...)
-	for _, r := range pending {
-		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: reason, Message: message})
-	}
-}
-
-// deferGangs defers the PodGroups of pending replicas with them: the gang is missing, too. A PodGroup that other replicas have, such as the
-// extra ones of a rollout, is there and stays.
-func (p *Plan) deferGangs() {
-	if p.gang.mode == v1alpha1.GangNone {
-		return
-	}
+// deferPending defers the pending replicas of a cluster that is planned, and their PodGroups: the gang is missing, too. A PodGroup
+// that other replicas have there, such as the extra ones of a rollout, stays.
+func (p *Plan) deferPending(c *ClusterPlan, reason, message string) {
 	known := map[key.Key]bool{}
 	for i := range p.Clusters {
+		if p.Clusters[i].Target.Cluster != c.Target.Cluster {
+			continue
+		}
 		for _, g := range p.Clusters[i].Groups {
 			if g.PodGroup != nil {
 				known[g.PodGroup.Key] = true
 			}
 		}
 	}
-	replicas := map[key.Key]Deferred{}
-	for _, d := range p.Deferred {
-		replicas[d.Key] = d
-	}
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		for _, r := range c.Pending {
-			at, d := c.podGroupKey(p, &Group{Index: r.Group}), replicas[r.Key]
-			if !known[at] {
-				known[at] = true
-				p.Deferred = append(p.Deferred, Deferred{Key: at, Reason: d.Reason, Message: d.Message})
-			}
+	var gangs []Deferred
+	for _, r := range c.Pending {
+		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: reason, Message: message})
+		if at := c.podGroupKey(p, &Group{Index: r.Group}); p.gang.mode != v1alpha1.GangNone && !known[at] {
+			known[at] = true
+			gangs = append(gangs, Deferred{Key: at, Reason: reason, Message: message})
 		}
 	}
+	p.Deferred = append(p.Deferred, gangs...)
 }
 
 // planExtra adds the extra replicas of a rollout that run in a cluster, and notes those that wait for
@@ -184,8 +170,8 @@ func (p *Plan) planUnschedulable() {
 	groups := c.Groups
 	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
 	for _, g := range groups {
-		pending := slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.Schedule.Unassigned[r.ID] })
-		p.deferPending(&c, pending, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")
+		c.Pending = append(c.Pending, slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.Schedule.Unassigned[r.ID] })...)
 	}
 	p.Clusters = append(p.Clusters, c)
+	p.deferPending(&c, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")
 }

@@ -395,10 +395,10 @@ func TestGangOfOthersStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := []Deferred{{Key: waits.Key, Reason: DeferredForCapacity, Message: "full"}}
 			p := &Plan{
-				gang: gangPolicy{mode: v1alpha1.GangAllOrNothing}, Deferred: slices.Clone(first),
+				gang:     gangPolicy{mode: v1alpha1.GangAllOrNothing},
 				Clusters: []ClusterPlan{{Target: scheduling.Target{Cluster: "east"}, Groups: tc.groups, Pending: []Replica{waits}}},
 			}
-			p.deferGangs()
+			p.deferPending(&p.Clusters[0], DeferredForCapacity, "full")
 			if diff := cmp.Diff(append(first, tc.want...), p.Deferred); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

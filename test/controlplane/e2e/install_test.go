@@ -452,6 +452,9 @@ func at(t *testing.T, file, version string) string {
 	return manifestOf(t, packageDir(t), file, version)
 }
 
+// packageTag finds the version of a package in a manifest of package/install.
+var packageTag = regexp.MustCompile(`(?m)^( *package: \S+:)v\S+$`)
+
 // manifestOf is the same of a version whose package/ is in a directory.
 func manifestOf(t *testing.T, dir, file, version string) string {
 	t.Helper()
@@ -459,10 +462,10 @@ func manifestOf(t *testing.T, dir, file, version string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), ":"+first) {
-		t.Fatalf("%s/install/%s does not say %s", dir, file, first)
+	if !packageTag.Match(b) {
+		t.Fatalf("%s/install/%s names no package of a version", dir, file)
 	}
-	return written(t, file, strings.ReplaceAll(string(b), ":"+first, ":"+version))
+	return written(t, file, packageTag.ReplaceAllString(string(b), "${1}"+version))
 }
 
 // quickstartOf is the quickstart in another namespace.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 )
 
 // Warnings collects what an API server warns of.
@@ -81,11 +82,17 @@ func (c *Kubernetes) apply(ctx context.Context, o *unstructured.Unstructured, ma
 		return nil, err
 	}
 	force := true
-	return r.Patch(ctx, o.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{
-		FieldManager:    manager,
-		FieldValidation: metav1.FieldValidationStrict,
-		Force:           &force,
-	}, subresource...)
+	var applied *unstructured.Unstructured
+	// On a busy machine the API server gives up writes. To apply the same again changes nothing.
+	err = retry.OnError(retry.DefaultBackoff, apierrors.IsTimeout, func() error {
+		applied, err = r.Patch(ctx, o.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{
+			FieldManager:    manager,
+			FieldValidation: metav1.FieldValidationStrict,
+			Force:           &force,
+		}, subresource...)
+		return err
+	})
+	return applied, err
 }
 
 // Get reads an object anew.

@@ -68,7 +68,7 @@ golden: ## Write the goldens of the examples. Read the difference.
 	$(GO) test ./example -run TestExamples -update
 
 .PHONY: generate
-generate: ## Write the XRDs, the input's CRD and docs/api.md from the Go types.
+generate: ## Write the XRDs, the CRDs of the inputs and docs/api.md from the Go types, and copy schemas of the Gateway API.
 	$(GO) run ./internal/api/xrdgen
 
 .PHONY: check-generated

@@ -1,7 +1,7 @@
 /*
 Command xrdgen generates files from the Go types of the API: the XRDs of the two
-Configurations, the CRDs of the function's inputs, and the API reference. Run it from anywhere
-in the module:
+Configurations, the CRDs of the function's inputs, and the API reference. It also copies what the
+function checks of the schemas of the Gateway API. Run it from anywhere in the module:
 
 	go run ./internal/api/xrdgen
 */
@@ -71,7 +71,11 @@ func generate() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"docs/api.md": reference}
+	files, err := gatewaySchemas()
+	if err != nil {
+		return nil, err
+	}
+	files["docs/api.md"] = reference
 	for name, obj := range map[string]any{
 		"package/xr/definition.yaml":                         namespacedXRD(service, schemas[serviceKind]),
 		"package/claim/definition.yaml":                      claimXRD(service, schemas[serviceKind]),

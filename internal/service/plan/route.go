@@ -14,6 +14,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -38,14 +39,14 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	var spec gateway.HTTPRouteSpec
 	readable := role.HTTPRoute == nil
 	if role.HTTPRoute != nil {
-		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList {
+		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList {
 			readable = true
 			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
 		})...)
 	}
 	var g gateway.GatewaySpec
 	if role.Gateway != nil {
-		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, &g, func(p *field.Path) field.ErrorList {
+		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, gatewayschema.Gateway, &g, func(p *field.Path) field.ErrorList {
 			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
 		})...)
 	}
@@ -93,8 +94,8 @@ func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, ac
 // unknownToGateway says what is known of a field that the types of the Gateway API do not have.
 const unknownToGateway = "Gateway API v1.6 has none of that name"
 
-// readSpec reads a document as the spec of a kind. It calls then if the document is valid.
-func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+// readSpec reads a document as the spec of a kind. It calls then, which checks more, if the document can be read and no list is too long.
+func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, schema gatewayschema.Schema, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(doc.GetFields())) {
 		switch {
@@ -115,7 +116,17 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 	if len(errs) > 0 {
 		return errs
 	}
-	return then(path)
+	refused := schema.Check(path, kube.AsMap(doc))
+	// What the other checks cost is bounded by the lengths of the lists.
+	if slices.ContainsFunc(refused, func(e *field.Error) bool { return e.Type == field.ErrorTypeTooMany }) {
+		return refused
+	}
+	errs = then(path)
+	// These say more.
+	refused = slices.DeleteFunc(refused, func(e *field.Error) bool {
+		return slices.ContainsFunc(errs, func(other *field.Error) bool { return other.Field == e.Field })
+	})
+	return append(errs, refused...)
 }
 
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {

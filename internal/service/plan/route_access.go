@@ -289,7 +289,7 @@ func (a *routeAccess) checkGateway(path *field.Path, spec *gateway.GatewaySpec) 
 			errs = append(errs, a.checkTLSOptions(path.Child("listeners").Index(i).Child("tls", "options"), tls.Options)...)
 		}
 	}
-	for i := range spec.Addresses[:min(len(spec.Addresses), maxAddresses)] {
+	for i := range spec.Addresses {
 		errs = append(errs, a.checkAddress(path.Child("addresses").Index(i).Child("value"), spec.Addresses[i].Value)...)
 	}
 	if s := spec.DefaultScope; s != "" && s != gateway.GatewayDefaultScopeNone {

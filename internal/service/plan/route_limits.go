@@ -3,7 +3,10 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,43 +15,24 @@ import (
 	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// Limits of the HTTPRoute and Gateway CRDs (v1.6). An object beyond them is refused here, because
-// Crossplane would stop halfway through applying if the API server refused it. The limits are
-// copied by hand, because the CRDs' own rules need CEL. CEL costs 7 MB of binary, 5 MB of heap,
-// most of a second at each start, and a budget for each call. TestRouteLimits and
-// TestGatewayLimits compare the limits with the CRDs.
+// How many rules an HTTPRoute may have, and how many matches one of them, and all together.
 const (
-	maxRouteParents    = 32
-	maxRouteHostnames  = 16
-	maxRouteRules      = 16
-	maxRuleMatches     = 64
-	maxRouteMatches    = 128
-	maxRuleFilters     = 16
-	maxRuleBackends    = 16
-	maxMatchHeaders    = 16
-	maxFilterHeaders   = 16
-	maxBackendWeight   = 1000000
-	maxListeners       = 64
-	maxAddresses       = 16
-	maxCertificateRefs = 64
+	maxRouteRules   = 16
+	maxRuleMatches  = 64
+	maxRouteMatches = 128
 )
 
-// routeLimits checks a route against the limits. Elements of a list beyond its limit are skipped.
+// routeLimits checks what the HTTPRoute CRD (v1.6) has rules of CEL for. An object against them is refused here, because Crossplane
+// would stop halfway through applying if the API server refused it. TestRouteLimits and TestRandomRoutes compare the rules with the CRD.
 func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
-	parents, errs := check.Capped(path.Child("parentRefs"), spec.ParentRefs, maxRouteParents)
-	errs = append(errs, parentsApart(path.Child("parentRefs"), parents)...)
-	_, more := check.Capped(path.Child("hostnames"), spec.Hostnames, maxRouteHostnames)
-	errs = append(errs, more...)
-	rules, more := check.Capped(path.Child("rules"), spec.Rules, maxRouteRules)
-	errs = append(errs, more...)
+	errs := parentsApart(path.Child("parentRefs"), spec.ParentRefs)
 	matches, names := 0, map[gateway.SectionName]bool{}
-	for i := range rules {
-		rule, at := &rules[i], path.Child("rules").Index(i)
+	for i := range spec.Rules {
+		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
 		errs = append(errs, ruleLimits(at, rule)...)
 		if rule.Name != nil && names[*rule.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), text.Value(string(*rule.Name))))
@@ -85,20 +69,16 @@ func parentsApart(path *field.Path, refs []gateway.ParentReference) field.ErrorL
 }
 
 func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
-	matches, errs := check.Capped(path.Child("matches"), rule.Matches, maxRuleMatches)
-	for i := range matches {
-		errs = append(errs, matchLimits(path.Child("matches").Index(i), &matches[i])...)
+	var errs field.ErrorList
+	for i := range rule.Matches {
+		errs = append(errs, matchLimits(path.Child("matches").Index(i).Child("path"), rule.Matches[i].Path)...)
 	}
-	errs = append(errs, filterLimits(path.Child("filters"), rule.Filters)...)
-	backends, more := check.Capped(path.Child("backendRefs"), rule.BackendRefs, maxRuleBackends)
-	errs = append(errs, more...)
-	for i := range backends {
-		b, at := &backends[i], path.Child("backendRefs").Index(i)
-		if b.Weight != nil {
-			errs = append(errs, check.Between(at.Child("weight"), *b.Weight, 0, maxBackendWeight)...)
-		}
+	onePrefix := matchesOnePrefix(rule.Matches)
+	errs = append(errs, filterLimits(path.Child("filters"), rule.Filters, onePrefix)...)
+	for i := range rule.BackendRefs {
+		b, at := &rule.BackendRefs[i], path.Child("backendRefs").Index(i)
 		errs = append(errs, backendPort(at, &b.BackendObjectReference)...)
-		errs = append(errs, filterLimits(at.Child("filters"), b.Filters)...)
+		errs = append(errs, filterLimits(at.Child("filters"), b.Filters, onePrefix)...)
 	}
 	if len(rule.BackendRefs) > 0 && slices.ContainsFunc(rule.Filters, func(f gateway.HTTPRouteFilter) bool { return f.Type == gateway.HTTPRouteFilterRequestRedirect }) {
 		errs = append(errs, field.Forbidden(path.Child("backendRefs"), "must be left out of a rule with a RequestRedirect: redirected requests reach no backend"))
@@ -106,16 +86,39 @@ func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
 	if t := rule.Timeouts; t != nil {
 		errs = append(errs, timeoutLimits(path.Child("timeouts", "backendRequest"), t)...)
 	}
+	return append(errs, sessionLimits(path.Child("sessionPersistence"), rule.SessionPersistence)...)
+}
+
+// matchesOnePrefix tells whether a rule has one match, which is by a prefix of the path. No match, and a match without a path, mean the
+// prefix /.
+func matchesOnePrefix(matches []gateway.HTTPRouteMatch) bool {
+	switch len(matches) {
+	case 0:
+		return true
+	case 1:
+		return matches[0].Path == nil || ptr.Deref(matches[0].Path.Type, gateway.PathMatchPathPrefix) == gateway.PathMatchPathPrefix
+	}
+	return false
+}
+
+func sessionLimits(path *field.Path, s *gateway.SessionPersistence) field.ErrorList {
+	if s == nil || s.CookieConfig == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if ptr.Deref(s.Type, gateway.CookieBasedSessionPersistence) != gateway.CookieBasedSessionPersistence {
+		errs = append(errs, field.Forbidden(path.Child("cookieConfig"), "must be left out of sessions that are not of type Cookie"))
+	}
+	if ptr.Deref(s.CookieConfig.LifetimeType, "") == gateway.PermanentCookieLifetimeType && s.AbsoluteTimeout == nil {
+		errs = append(errs, field.Required(path.Child("absoluteTimeout"), "must be set for cookies of lifetimeType Permanent"))
+	}
 	return errs
 }
 
 // backendPort requires a port of a Service. The pool brings its own, so backends that may mean the
 // pool need none.
 func backendPort(path *field.Path, b *gateway.BackendObjectReference) field.ErrorList {
-	if b.Port != nil {
-		return check.Port(path.Child("port"), *b.Port)
-	}
-	if ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), naming.PoolSuffix) {
+	if b.Port == nil && ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), naming.PoolSuffix) {
 		return field.ErrorList{field.Required(path.Child("port"), "must be the port of the Service")}
 	}
 	return nil
@@ -133,25 +136,16 @@ func timeoutLimits(path *field.Path, t *gateway.HTTPRouteTimeouts) field.ErrorLi
 	return field.ErrorList{field.Invalid(path, text.Value(string(*t.BackendRequest)), fmt.Sprintf("must be at most the timeout of the whole request, %s", *t.Request))}
 }
 
-var methods = []gateway.HTTPMethod{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
-
-func matchLimits(path *field.Path, m *gateway.HTTPRouteMatch) field.ErrorList {
-	_, errs := check.Capped(path.Child("headers"), m.Headers, maxMatchHeaders)
-	_, more := check.Capped(path.Child("queryParams"), m.QueryParams, maxMatchHeaders)
-	errs = append(errs, more...)
-	errs = append(errs, check.OneOf(path.Child("method"), ptr.Deref(m.Method, ""), methods...)...)
-	if m.Path == nil {
-		return errs
+func matchLimits(path *field.Path, m *gateway.HTTPPathMatch) field.ErrorList {
+	if m == nil || m.Value == nil || ptr.Deref(m.Type, "") == gateway.PathMatchRegularExpression || plainPath(*m.Value) {
+		return nil
 	}
-	at := path.Child("path")
-	errs = append(errs, check.OneOf(at.Child("type"), ptr.Deref(m.Path.Type, ""), gateway.PathMatchExact, gateway.PathMatchPathPrefix, gateway.PathMatchRegularExpression)...)
-	if m.Path.Value != nil && ptr.Deref(m.Path.Type, "") != gateway.PathMatchRegularExpression && !plainPath(*m.Path.Value) {
-		errs = append(errs, field.Invalid(at.Child("value"), text.Value(*m.Path.Value), messagePlainPath))
-	}
-	return errs
+	return field.ErrorList{field.Invalid(path.Child("value"), text.Value(*m.Value), messagePlainPath)}
 }
 
 const messagePlainPath = "must start with '/', be in the characters of a URL, and have no empty part, no '.' and no '..' between slashes, and no '#' or '%2f'"
+
+var pathCharacters = regexp.MustCompile(`^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$`)
 
 // plainPath tells whether a path is valid without normalization.
 func plainPath(p string) bool {
@@ -160,23 +154,7 @@ func plainPath(p string) bool {
 			return false
 		}
 	}
-	if !strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..") || len(p) > 1024 {
-		return false
-	}
-	for i := 0; i < len(p); i++ {
-		switch c := p[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-/._~!$&'()*+,;=:@", c) >= 0:
-		case c == '%' && i+2 < len(p) && isHex(p[i+1]) && isHex(p[i+2]):
-			i += 2
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+	return strings.HasPrefix(p, "/") && !strings.HasSuffix(p, "/.") && !strings.HasSuffix(p, "/..") && len(p) <= 1024 && pathCharacters.MatchString(p)
 }
 
 // atMostOnce are the filters that a rule or backend may have at most once.
@@ -185,8 +163,9 @@ var atMostOnce = []gateway.HTTPRouteFilterType{
 	gateway.HTTPRouteFilterRequestRedirect, gateway.HTTPRouteFilterURLRewrite, gateway.HTTPRouteFilterCORS,
 }
 
-func filterLimits(path *field.Path, filters []gateway.HTTPRouteFilter) field.ErrorList {
-	filters, errs := check.Capped(path, filters, maxRuleFilters)
+// filterLimits checks filters of a rule, or of a backend of it. Only a rule that matches one prefix has a prefix to replace.
+func filterLimits(path *field.Path, filters []gateway.HTTPRouteFilter, onePrefix bool) field.ErrorList {
+	var errs field.ErrorList
 	types := map[gateway.HTTPRouteFilterType]bool{}
 	for i := range filters {
 		f, at := &filters[i], path.Index(i)
@@ -195,8 +174,15 @@ func filterLimits(path *field.Path, filters []gateway.HTTPRouteFilter) field.Err
 			errs = append(errs, field.Duplicate(at.Child("type"), text.Value(string(f.Type))))
 		}
 		types[f.Type] = true
-		errs = append(errs, headerLimits(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
-		errs = append(errs, headerLimits(at.Child("responseHeaderModifier"), f.ResponseHeaderModifier)...)
+		if f.RequestRedirect != nil {
+			errs = append(errs, modifierLimits(at.Child("requestRedirect", "path"), f.RequestRedirect.Path, onePrefix)...)
+		}
+		if f.URLRewrite != nil {
+			errs = append(errs, modifierLimits(at.Child("urlRewrite", "path"), f.URLRewrite.Path, onePrefix)...)
+		}
+		errs = append(errs, mirrorLimits(at.Child("requestMirror"), f.RequestMirror)...)
+		errs = append(errs, originLimits(at.Child("cors"), f.CORS)...)
+		errs = append(errs, authLimits(at.Child("externalAuth"), f.ExternalAuth)...)
 	}
 	if types[gateway.HTTPRouteFilterRequestRedirect] && types[gateway.HTTPRouteFilterURLRewrite] {
 		errs = append(errs, field.Forbidden(path, "must not have both a RequestRedirect and a URLRewrite: one of them has no effect"))
@@ -204,11 +190,83 @@ func filterLimits(path *field.Path, filters []gateway.HTTPRouteFilter) field.Err
 	return errs
 }
 
+func modifierLimits(path *field.Path, m *gateway.HTTPPathModifier, onePrefix bool) field.ErrorList {
+	if m == nil {
+		return nil
+	}
+	errs := union(path, "type", string(m.Type), map[string]bool{"replaceFullPath": m.ReplaceFullPath != nil, "replacePrefixMatch": m.ReplacePrefixMatch != nil})
+	if m.Type == gateway.PrefixMatchHTTPPathModifier && !onePrefix {
+		errs = append(errs, field.Invalid(path.Child("type"), m.Type, "must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix"))
+	}
+	return errs
+}
+
+// union checks that of some fields the one that a type names is set, and no other.
+func union(path *field.Path, typeField, of string, isSet map[string]bool) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(isSet)) {
+		switch named := strings.EqualFold(name, of); {
+		case named && !isSet[name]:
+			errs = append(errs, field.Required(path.Child(name), fmt.Sprintf("must be set for %s %s", typeField, of)))
+		case isSet[name] && !named:
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("must be left out for %s %s", typeField, of)))
+		}
+	}
+	return errs
+}
+
+func mirrorLimits(path *field.Path, m *gateway.HTTPRequestMirrorFilter) field.ErrorList {
+	if m == nil {
+		return nil
+	}
+	errs := backendPort(path.Child("backendRef"), &m.BackendRef)
+	if m.Fraction == nil {
+		return errs
+	}
+	if m.Percent != nil {
+		errs = append(errs, field.Forbidden(path.Child("fraction"), "must be left out beside percent"))
+	}
+	if of := ptr.Deref(m.Fraction.Denominator, 100); m.Fraction.Numerator > of {
+		errs = append(errs, field.Invalid(path.Child("fraction", "numerator"), m.Fraction.Numerator, fmt.Sprintf("must be at most the denominator, which is %d", of)))
+	}
+	return errs
+}
+
+// originLimits checks that '*' is alone in the lists of a CORS filter.
+func originLimits(path *field.Path, c *gateway.HTTPCORSFilter) field.ErrorList {
+	if c == nil {
+		return nil
+	}
+	return slices.Concat(aloneIn(path.Child("allowOrigins"), c.AllowOrigins), aloneIn(path.Child("allowMethods"), c.AllowMethods), aloneIn(path.Child("allowHeaders"), c.AllowHeaders))
+}
+
+func aloneIn[T ~string](path *field.Path, list []T) field.ErrorList {
+	if i := slices.Index(list, "*"); i >= 0 && len(list) > 1 {
+		return field.ErrorList{field.Invalid(path.Index(i), "*", "must be the only one: it includes all others")}
+	}
+	return nil
+}
+
+func authLimits(path *field.Path, a *gateway.HTTPExternalAuthFilter) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	errs := backendPort(path.Child("backendRef"), &a.BackendRef)
+	return append(errs, union(path, "protocol", string(a.ExternalAuthProtocol), map[string]bool{"grpc": a.GRPCAuthConfig != nil, "http": a.HTTPAuthConfig != nil})...)
+}
+
+var knownFilters = append([]gateway.HTTPRouteFilterType{
+	gateway.HTTPRouteFilterRequestMirror, gateway.HTTPRouteFilterExtensionRef, gateway.HTTPRouteFilterExternalAuth,
+}, atMostOnce...)
+
 // filterUnion checks that a filter has the field of its type and no other. For a type that the Go
 // types do not have, the cluster decides.
 func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 	if f.Type == "" {
 		return field.ErrorList{field.Required(path.Child("type"), "must be the kind of filter, such as RequestHeaderModifier")}
+	}
+	if i := slices.IndexFunc(knownFilters, func(t gateway.HTTPRouteFilterType) bool { return strings.EqualFold(string(t), string(f.Type)) }); i >= 0 && knownFilters[i] != f.Type {
+		return field.ErrorList{field.Invalid(path.Child("type"), text.Value(string(f.Type)), fmt.Sprintf("must be %s", knownFilters[i]))}
 	}
 	var errs field.ErrorList
 	v := reflect.ValueOf(f).Elem()
@@ -225,25 +283,17 @@ func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 	return errs
 }
 
-func headerLimits(path *field.Path, h *gateway.HTTPHeaderFilter) field.ErrorList {
-	if h == nil {
-		return nil
-	}
-	_, errs := check.Capped(path.Child("set"), h.Set, maxFilterHeaders)
-	_, more := check.Capped(path.Child("add"), h.Add, maxFilterHeaders)
-	errs = append(errs, more...)
-	_, more = check.Capped(path.Child("remove"), h.Remove, maxFilterHeaders)
-	return append(errs, more...)
-}
-
-// gatewayLimits checks a Gateway against the limits.
+// gatewayLimits checks what the Gateway CRD has rules of CEL or alternatives for.
 func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
-	_, errs := check.Capped(path.Child("addresses"), spec.Addresses, maxAddresses)
-	listeners, more := check.Capped(path.Child("listeners"), spec.Listeners, maxListeners)
-	errs = append(errs, more...)
+	var errs field.ErrorList
+	for i, a := range spec.Addresses {
+		if _, err := netip.ParseAddr(a.Value); err != nil && a.Value != "" && ptr.Deref(a.Type, gateway.IPAddressType) == gateway.IPAddressType {
+			errs = append(errs, field.Invalid(path.Child("addresses").Index(i).Child("value"), text.Value(a.Value), "must be an IP address, or have another type, such as Hostname"))
+		}
+	}
 	listenerAt := map[string]int{}
-	for i := range listeners {
-		l, at := &listeners[i], path.Child("listeners").Index(i)
+	for i := range spec.Listeners {
+		l, at := &spec.Listeners[i], path.Child("listeners").Index(i)
 		id := fmt.Sprintf("%d %s %s", l.Port, l.Protocol, ptr.Deref(l.Hostname, ""))
 		if j, twice := listenerAt[id]; twice {
 			errs = append(errs, field.Invalid(at, text.Value(string(l.Name)), fmt.Sprintf("must have another port, protocol or hostname than %s", path.Child("listeners").Index(j))))
@@ -271,13 +321,11 @@ func listenerLimits(path *field.Path, l *gateway.Listener) field.ErrorList {
 		return append(errs, field.Forbidden(at, fmt.Sprintf("must be left out of a listener of protocol %s", l.Protocol)))
 	}
 	mode := cmp.Or(ptr.Deref(l.TLS.Mode, ""), gateway.TLSModeTerminate)
-	errs = append(errs, check.OneOf(at.Child("mode"), mode, gateway.TLSModeTerminate, gateway.TLSModePassthrough)...)
 	if l.Protocol == gateway.HTTPSProtocolType && mode == gateway.TLSModePassthrough {
 		errs = append(errs, field.Invalid(at.Child("mode"), mode, "must be Terminate for protocol HTTPS"))
 	}
 	if mode == gateway.TLSModeTerminate && len(l.TLS.CertificateRefs) == 0 && len(l.TLS.Options) == 0 {
 		errs = append(errs, field.Required(at.Child("certificateRefs"), "must name a certificate where the listener terminates TLS"))
 	}
-	_, more := check.Capped(at.Child("certificateRefs"), l.TLS.CertificateRefs, maxCertificateRefs)
-	return append(errs, more...)
+	return errs
 }

@@ -14,6 +14,7 @@ import (
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/schematest"
+	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
 )
 
 // definition is the real one, of the experimental channel: it has all fields.
@@ -66,7 +67,7 @@ func TestRouteLimits(t *testing.T) {
 			reason: "What routes have.",
 			spec: `{hostnames: [a.example.com], parentRefs: [{name: g, sectionName: a}, {name: g, sectionName: b}, {name: h}], rules: [{name: x, matches: [{path: {value: /v1}, method: POST, headers: [{name: a, value: b}]}],
 				filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: b}]}}, {type: RequestMirror, requestMirror: {backendRef: {name: m, port: 1}}}, {type: RequestMirror, requestMirror: {backendRef: {name: o, port: 1}}}],
-				backendRefs: [{name: a, port: 80, weight: 0}, {name: b, port: 80, weight: 1000000}], timeouts: {request: 10s, backendRequest: 5s}}, {filters: [{type: RequestRedirect, requestRedirect: {hostname: b.example.com}}]}]}`,
+				backendRefs: [{name: a, port: 80, weight: 0}, {name: b, port: 80, weight: 1000000}], timeouts: {request: 10s, backendRequest: 5s}}, {filters: [{type: RequestRedirect, requestRedirect: {hostname: b.example.com, statusCode: 301}}]}]}`,
 		},
 		"Most": {
 			reason: "The limits themselves.",
@@ -116,8 +117,8 @@ func TestRouteLimits(t *testing.T) {
 			reason: "Shares are from 0 to a million.",
 			spec:   rule(`backendRefs: [{name: a, port: 1, weight: -1}, {name: b, port: 1, weight: 1000001}]`),
 			want: []string{
-				`httproute.rules[0].backendRefs[0].weight: Invalid value: -1: must be from 0 to 1000000`,
-				`httproute.rules[0].backendRefs[1].weight: Invalid value: 1000001: must be from 0 to 1000000`,
+				`httproute.rules[0].backendRefs[0].weight: Invalid value: -1: must be at least 0`,
+				`httproute.rules[0].backendRefs[1].weight: Invalid value: 1000001: must be at most 1000000`,
 			},
 		},
 		"Ports": {
@@ -125,7 +126,7 @@ func TestRouteLimits(t *testing.T) {
 			spec:   rule(`backendRefs: [{name: a}, {name: b, port: 65536}, {name: c, kind: InferencePool, group: inference.networking.k8s.io}]`),
 			want: []string{
 				`httproute.rules[0].backendRefs[0].port: Required value: must be the port of the Service`,
-				`httproute.rules[0].backendRefs[1].port: Invalid value: 65536: must be from 1 to 65535`,
+				`httproute.rules[0].backendRefs[1].port: Invalid value: 65536: must be at most 65535`,
 			},
 		},
 		"RuleNames": {
@@ -165,6 +166,70 @@ func TestRouteLimits(t *testing.T) {
 			reason: "And a type.",
 			spec:   filter(`{cors: {}}`),
 			want:   []string{`httproute.rules[0].filters[0].type: Required value: must be the kind of filter, such as RequestHeaderModifier`},
+		},
+		"TypeOfFilter": {
+			reason: "The case of its letters counts.",
+			spec:   filter(`{type: UrlRewrite, urlRewrite: {hostname: a}}`),
+			want:   []string{`httproute.rules[0].filters[0].type: Invalid value: "UrlRewrite": must be URLRewrite`},
+		},
+		"Prefix": {
+			reason: "Only the prefix that a rule matches can be replaced.",
+			spec: `{rules: [{matches: [{path: {type: Exact, value: /a}}], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]},
+				{matches: [{path: {value: /a}}, {path: {value: /b}}], filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]},
+				{matches: [{method: GET}], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]},
+				{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}`,
+			want: []string{
+				`httproute.rules[0].filters[0].urlRewrite.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`,
+				`httproute.rules[1].filters[0].requestRedirect.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`,
+			},
+		},
+		"NewPath": {
+			reason: "It has the field of its type.",
+			spec:   filter(`{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replacePrefixMatch: /}}}`),
+			want: []string{
+				`httproute.rules[0].filters[0].urlRewrite.path.replaceFullPath: Required value: must be set for type ReplaceFullPath`,
+				`httproute.rules[0].filters[0].urlRewrite.path.replacePrefixMatch: Forbidden: must be left out for type ReplaceFullPath`,
+			},
+		},
+		"RedirectCode": {
+			reason: "One of redirects.",
+			spec:   filter(`{type: RequestRedirect, requestRedirect: {statusCode: 200, scheme: HTTP}}`),
+			want: []string{
+				`httproute.rules[0].filters[0].requestRedirect.scheme: Unsupported value: "HTTP": supported values: "http", "https" (did you mean "http"?)`,
+				`httproute.rules[0].filters[0].requestRedirect.statusCode: Unsupported value: "200": supported values: "301", "302", "303", "307", "308"`,
+			},
+		},
+		"Mirror": {
+			reason: "A share is said in one way, and the mirror's port too.",
+			spec:   filter(`{type: RequestMirror, requestMirror: {backendRef: {name: m}, percent: 101, fraction: {numerator: 3, denominator: 2}}}`),
+			want: []string{
+				`httproute.rules[0].filters[0].requestMirror.backendRef.port: Required value: must be the port of the Service`,
+				`httproute.rules[0].filters[0].requestMirror.fraction.numerator: Invalid value: 3: must be at most the denominator, which is 2`,
+				`httproute.rules[0].filters[0].requestMirror.fraction: Forbidden: must be left out beside percent`,
+				`httproute.rules[0].filters[0].requestMirror.percent: Invalid value: 101: must be at most 100`,
+			},
+		},
+		"AllOrigins": {
+			reason: "They include each.",
+			spec:   filter(`{type: CORS, cors: {allowOrigins: ["https://a.example.com", "*"]}}`),
+			want:   []string{`httproute.rules[0].filters[0].cors.allowOrigins[1]: Invalid value: "*": must be the only one: it includes all others`},
+		},
+		"HeaderNames": {
+			reason: "They are tokens, each once.",
+			spec:   match(`{headers: [{name: "a b", value: x}, {name: c, value: x}, {name: c, value: d}, {value: z}]}`),
+			want: []string{
+				`httproute.rules[0].matches[0].headers[0].name: Invalid value: "a b": must match '^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$'`,
+				`httproute.rules[0].matches[0].headers[2].name: Duplicate value: "c"`,
+				`httproute.rules[0].matches[0].headers[3].name: Required value: must be set`,
+			},
+		},
+		"Sessions": {
+			reason: "Cookies have what belongs to them.",
+			spec:   `{rules: [{sessionPersistence: {type: Header, cookieConfig: {lifetimeType: Session}}}, {sessionPersistence: {cookieConfig: {lifetimeType: Permanent}}}]}`,
+			want: []string{
+				`httproute.rules[0].sessionPersistence.cookieConfig: Forbidden: must be left out of sessions that are not of type Cookie`,
+				`httproute.rules[1].sessionPersistence.absoluteTimeout: Required value: must be set for cookies of lifetimeType Permanent`,
+			},
 		},
 		"BackendFilters": {
 			reason: "Those of a backend too.",
@@ -207,7 +272,7 @@ func TestRouteLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := gateway.HTTPRouteSpec{}
 			path := field.NewPath("httproute")
-			errs := readSpec(document(t, tc.spec), path, "HTTPRoute", routeFields, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
+			errs := readSpec(document(t, tc.spec), path, "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
 			compareLimit(t, tc, errs, crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}
@@ -229,6 +294,11 @@ func TestGatewayLimits(t *testing.T) {
 				`gateway.addresses: Too many: 17: must have at most 16 items`,
 				`gateway.listeners: Too many: 65: must have at most 64 items`,
 			},
+		},
+		"Addresses": {
+			reason: "Those without a type are IP addresses.",
+			spec:   `{gatewayClassName: c, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{value: a.example.com}, {type: Hostname, value: a.example.com}, {value: "::1"}]}`,
+			want:   []string{`gateway.addresses[0].value: Invalid value: "a.example.com": must be an IP address, or have another type, such as Hostname`},
 		},
 		"Same": {
 			reason: "Listeners differ in what they listen to.",
@@ -266,7 +336,7 @@ func TestGatewayLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := gateway.GatewaySpec{}
 			path := field.NewPath("gateway")
-			errs := readSpec(document(t, tc.spec), path, "Gateway", gatewayFields, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
+			errs := readSpec(document(t, tc.spec), path, "Gateway", gatewayFields, gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
 			compareLimit(t, tc, errs, crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+)
+
+// randomSpecs is how many specs a test makes up. Each takes some 2 ms.
+const randomSpecs = 1000
+
+// TestRandomRoutes makes up routes by the real CRD. Whatever an API server refuses of them is refused here, too. What it accepts may
+// still be refused, but not by the schema.
+func TestRandomRoutes(t *testing.T) {
+	randomly(t, "httproutes", `{"parentRefs": [{"name": "g"}]}`, "rules", gatewayschema.HTTPRoute, func(doc string) field.ErrorList {
+		spec := gateway.HTTPRouteSpec{}
+		return readSpec(document(t, doc), field.NewPath("httproute"), "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
+	})
+}
+
+// TestRandomGateways does the same with Gateways.
+func TestRandomGateways(t *testing.T) {
+	randomly(t, "gateways", `{"gatewayClassName": "c"}`, "listeners", gatewayschema.Gateway, func(doc string) field.ErrorList {
+		spec := gateway.GatewaySpec{}
+		return readSpec(document(t, doc), field.NewPath("gateway"), "Gateway", gatewayFields, gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
+	})
+}
+
+// randomly checks specs with one random element of a list.
+func randomly(t *testing.T, plural, rest, list string, schema gatewayschema.Schema, check func(doc string) field.ErrorList) {
+	t.Helper()
+	crd := definition(t, plural)
+	spec := crd.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	accepted, refused := 0, 0
+	for seed := range uint64(randomSpecs) {
+		r := random{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // Not a secret.
+		doc := map[string]any{}
+		if err := json.Unmarshal([]byte(rest), &doc); err != nil {
+			t.Fatal(err)
+		}
+		element := r.value(spec.Properties[list].Items.Schema)
+		r.shorten(element.(map[string]any), spec.Properties[list].Items.Schema.Required)
+		doc[list] = []any{element}
+		b, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: ` + crd.CRD.Spec.Names.Kind + `, metadata: {name: a, namespace: b}, spec: ` + string(b) + `}`))
+		if len(api) == 0 {
+			accepted++
+			if errs := schema.Check(field.NewPath("spec"), kube.AsMap(document(t, string(b)))); len(errs) > 0 {
+				t.Errorf("seed %d: the API server accepts %s: %v", seed, b, errs)
+			}
+			continue
+		}
+		refused++
+		if errs := check(string(b)); len(errs) == 0 {
+			t.Errorf("seed %d: nothing is wrong with %s; the API server says %v", seed, b, api)
+		}
+	}
+	if min(accepted, refused) < randomSpecs/10 {
+		t.Errorf("the API server accepts %d specs and refuses %d: these show little", accepted, refused)
+	}
+}
+
+// random makes up values by a schema.
+type random struct{ *rand.Rand }
+
+func (r random) value(s *extv1.JSONSchemaProps) any {
+	switch {
+	case len(s.Enum) > 0 && r.IntN(20) > 0:
+		var v any
+		if err := json.Unmarshal(s.Enum[r.IntN(len(s.Enum))].Raw, &v); err != nil {
+			panic(err)
+		}
+		return v
+	case s.Type == "object" && s.Properties["extensionRef"].Type != "":
+		return r.filter(s)
+	case s.Type == "object":
+		o := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			p := s.Properties[name]
+			if slices.Contains(s.Required, name) && r.IntN(30) > 0 || r.IntN(3) == 0 {
+				o[name] = r.value(&p)
+			}
+		}
+		return o
+	case s.Type == "array":
+		l := []any{}
+		for range r.IntN(3) {
+			l = append(l, r.value(s.Items.Schema))
+		}
+		return l
+	case s.Type == "integer":
+		return []int{1, 1, 80, 80, 100, 0, -1, 200, 65536}[r.IntN(9)]
+	case s.Type == "boolean":
+		return r.IntN(2) == 0
+	}
+	return []string{"a", "a", "b", "b", "/v1", "a.example.com", "10s", "*", "A", "", "Service", "x_y"}[r.IntN(12)]
+}
+
+// filter makes up a filter that often has the field of its type. It has no type that the CRD does not know: that may be one of a later
+// Gateway API.
+func (r random) filter(s *extv1.JSONSchemaProps) any {
+	of := s.Properties["type"]
+	var kind string
+	if err := json.Unmarshal(of.Enum[r.IntN(len(of.Enum))].Raw, &kind); err != nil {
+		panic(err)
+	}
+	f := map[string]any{"type": kind}
+	name := ""
+	for _, n := range slices.Sorted(maps.Keys(s.Properties)) {
+		if strings.EqualFold(n, kind) {
+			p := s.Properties[n]
+			name, f[n] = n, r.value(&p)
+		}
+	}
+	switch r.IntN(20) {
+	case 0:
+		delete(f, name)
+	case 1:
+		f["type"] = strings.ToLower(kind)
+	}
+	return f
+}
+
+// shorten leaves two fields of an object, and those that it has to have: with all of them, hardly any would be valid.
+func (r random) shorten(o map[string]any, required []string) {
+	for {
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(o)), func(name string) bool { return slices.Contains(required, name) })
+		if len(names) <= 2 {
+			return
+		}
+		delete(o, names[r.IntN(len(names))])
+	}
+}

@@ -97,8 +97,8 @@ func (p *scheduler) hasMoved(i int, group *reservation.ReplicaGroup) bool {
 // failedIn tells whether a group could never answer in a cluster, and nothing of it is ready there. If the
 // cluster cannot be read, some may have become ready since.
 func (p *scheduler) failedIn(i int, group *reservation.ReplicaGroup) bool {
-	c := &p.Candidates[i]
-	if c.Unknown != "" || c.Unreachable != nil || p.Homes[group.Name].FailedIn != c.Name || p.homes[group.Name].FailedIn != c.Name {
+	c, h := &p.Candidates[i], p.homes[group.Name]
+	if h.FailedIn == "" || h.FailedIn != c.Name || p.Homes[group.Name].FailedIn != c.Name || c.Unknown != "" || c.Unreachable != nil {
 		return false
 	}
 	return !slices.ContainsFunc(group.Replicas, func(r reservation.ReplicaRequest) bool { return c.Ready[r.Name] || c.WasReady[r.Name] })

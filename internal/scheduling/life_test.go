@@ -247,6 +247,23 @@ func TestFailedCopy(t *testing.T) {
 	}
 }
 
+// TestCopyOutsideFleetStays proves that a copy beside the XR, which is down for a moment, runs on until the fleet is ready: nothing has
+// failed, so it is no copy that could never answer.
+func TestCopyOutsideFleetStays(t *testing.T) {
+	all := set("0/prefill/0", "0/decode/0")
+	s := Assign(Problem{
+		Policy: v1alpha1.PlacementFailover, Groups: numbered(1), PodRequirements: requirements, FailoverAfter: 5 * minute, StartTimeout: time.Hour, Now: simNow, Seed: "uid",
+		Homes: map[key.GroupID]reservation.Home{"0": {Cluster: "east", Epoch: 2}},
+		Candidates: []Candidate{
+			{Deselected: true, OutsideFleet: true, Exists: true, Present: all, RouterReady: true, MayReceiveTraffic: true},
+			{Name: "east", Weight: 1, Reserved: all, ReceivesTraffic: true},
+		},
+	})
+	if len(s.Decisions[0].Run) != len(all) {
+		t.Errorf("beside the XR runs %v, want %v", s.Decisions[0].Run, all)
+	}
+}
+
 // TestHomes proves what is recorded of the homes of groups. Each group has a prefill and a decode replica, and west has reserved all.
 func TestHomes(t *testing.T) {
 	all := set("0/prefill/0", "0/decode/0", "1/prefill/0", "1/decode/0")

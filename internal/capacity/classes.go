@@ -62,7 +62,7 @@ func classesOf(nodes []NodeClass) []NodeClass {
 
 // sortedBy sorts elements by their amounts of the named resources, the first name first. It
 // looks up each amount once, since there may be thousands of node classes.
-func sortedBy[T any](all []T, amountsOf func(T) Resources, names []string) []T {
+func sortedBy[T any](all []T, amountsOf func(T) Resources, names []string) {
 	type ranked struct {
 		element T
 		amounts []int64
@@ -79,5 +79,4 @@ func sortedBy[T any](all []T, amountsOf func(T) Resources, names []string) []T {
 	for i := range ranks {
 		all[i] = ranks[i].element
 	}
-	return all
 }

@@ -118,7 +118,7 @@ func Merged(podSets []PodSet) []PodSet {
 		all[i].Count = Saturated(all[i].Count, podSet.Count, 1)
 	}
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(b.key, a.key) })
-	all = sortedBy(all, func(e entry) Resources { return e.Requirements.Requests }, sortedNames(named))
+	sortedBy(all, func(e entry) Resources { return e.Requirements.Requests }, sortedNames(named))
 	list := make([]PodSet, len(all))
 	for i, e := range all {
 		list[len(all)-1-i] = e.PodSet

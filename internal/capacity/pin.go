@@ -177,9 +177,6 @@ func (f *Free) AllocateInPools(podSets []PodSet, replicas int64) []InPool {
 // bestFirst returns the pools in which all of the pods may be, in the order in which the first of
 // them are put onto nodes.
 func (f *Free) bestFirst(podSets []PodSet) []int {
-	if len(podSets) == 0 {
-		return nil
-	}
 	may := map[int]int{}
 	for _, podSet := range podSets {
 		for _, i := range f.poolsFor(podSet.Requirements) {

@@ -67,28 +67,26 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 		return err
 	}
 	var err error
-	if p.refused, err = p.heavy(nearlyFull, nil); err != nil {
+	if in.Heavy, err = p.heavy(nearlyFull, nil); err != nil {
 		return err
 	}
-	if len(p.refused) > 0 {
-		in.Heavy = setOf(p.refused)
+	if len(in.Heavy) > 0 {
 		if err := p.reserve(in, state); err != nil {
 			return err
 		}
 		// Grants that shrink, and each in another way, need more of the ledger than before.
-		grown, err := p.heavy(nearlyOver, state.ledger.Services)
-		if err != nil {
+		if in.Kept, err = p.heavy(nearlyOver, state.ledger.Services); err != nil {
 			return err
 		}
-		if in.Kept = setOf(grown); len(in.Kept) > 0 {
+		if len(in.Kept) > 0 {
 			// Some may be heavy only now, because those that are refused have left them room.
 			maps.Copy(in.Heavy, in.Kept)
-			p.refused = slices.Sorted(maps.Keys(in.Heavy))
 			if err := p.reserve(in, state); err != nil {
 				return err
 			}
 		}
 	}
+	p.refused = slices.Sorted(maps.Keys(in.Heavy))
 	full := p.full()
 	if full == "" {
 		return nil
@@ -104,18 +102,17 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 		return nil
 	}
 	// What others give back is free all the same.
-	grown, err := p.grown(state.ledger.Services)
+	kept, err := p.grown(state.ledger.Services)
 	if err != nil {
 		return err
 	}
-	kept := setOf(grown)
 	maps.Copy(kept, in.Kept)
 	in.Kept = kept
 	if err := p.reserve(in, state); err != nil {
 		return err
 	}
 	if !p.writable() {
-		p.Ledger, p.ledger = state.ledger.Ledger, state.ledger.compressed
+		p.Ledger, p.ledger, p.former = state.ledger.Ledger, state.ledger.compressed, true
 	}
 	return nil
 }
@@ -154,7 +151,7 @@ func (p *ledgerPlan) full() string {
 
 // heavy returns the namespaces that have more than their share of a limit of which some eighths are used. Those that have no more
 // than the former services are left out.
-func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, error) {
+func (p *ledgerPlan) heavy(used int, former []reservation.Service) (map[string]bool, error) {
 	var over []int
 	for i, limit := range limits {
 		if p.sizes[i] > limit.most/eighths*used {
@@ -168,12 +165,12 @@ func (p *ledgerPlan) heavy(used int, former []reservation.Service) ([]string, er
 }
 
 // grown returns the namespaces that have more of any limit than the former services.
-func (p *ledgerPlan) grown(former []reservation.Service) ([]string, error) {
+func (p *ledgerPlan) grown(former []reservation.Service) (map[string]bool, error) {
 	return p.above(former, []int{0, 1, 2}, func(int, map[string]sizes) int { return 0 }) // These are all limits.
 }
 
 // above returns the namespaces that have more of some limits than the former services, and than a share of each.
-func (p *ledgerPlan) above(former []reservation.Service, of []int, share func(limit int, each map[string]sizes) int) ([]string, error) {
+func (p *ledgerPlan) above(former []reservation.Service, of []int, share func(limit int, each map[string]sizes) int) (map[string]bool, error) {
 	each, err := byNamespace(p.Services)
 	before, unknown := byNamespace(former)
 	if err := errors.Join(err, unknown); err != nil {
@@ -188,7 +185,7 @@ func (p *ledgerPlan) above(former []reservation.Service, of []int, share func(li
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(all)), nil
+	return all, nil
 }
 
 // byNamespace returns the sizes of what each namespace has.
@@ -230,14 +227,6 @@ func shareOf(limit, total int, of map[string]sizes, size int) int {
 		limit -= n
 	}
 	return math.MaxInt
-}
-
-func setOf(names []string) map[string]bool {
-	all := make(map[string]bool, len(names))
-	for _, name := range names {
-		all[name] = true
-	}
-	return all
 }
 
 // writable tells whether the next call can read the ledger, and answer. If each replica of a service requests less than before, but not

@@ -87,9 +87,8 @@ func (i *identity) compare(c *parsed, all []peer) {
 	if actual == "" {
 		return
 	}
-	me := peer{}
-	me.Metadata.Name, me.Metadata.CreationTimestamp = c.Name, c.created
-	first := me
+	first := peer{}
+	first.Metadata.Name, first.Metadata.CreationTimestamp = c.Name, c.created
 	var reserves []string
 	for _, o := range all {
 		if o.Status.ClusterUID != actual {
@@ -104,7 +103,7 @@ func (i *identity) compare(c *parsed, all []peer) {
 		}
 	}
 	switch {
-	case first.Metadata.Name != me.Metadata.Name:
+	case first.Metadata.Name != c.Name:
 		i.later = nil
 		i.duplicate = fmt.Sprintf("it is the same cluster as InferenceCluster %s, which was created earlier: the namespace kube-system has UID %s in both. Nothing new is reserved. Set stopPolicy here to Drain or Abandon, and delete this InferenceCluster when status.serviceCount is 0.", first.Metadata.Name, text.Value(actual)) + bothDiffer
 	case len(reserves) > 0:

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"time"
@@ -84,7 +83,7 @@ func planLedger(c *parsed, state *observedState, now time.Time) (*ledgerPlan, er
 	}
 	p.namespaces = needed(c, p, state)
 	switch {
-	case !bytes.Equal(p.ledger, state.ledger.compressed):
+	case !p.former:
 		p.next = now.Add(composite.Soon)
 	case state.takesTurns:
 		p.next = now.Add(reservation.LeavingGrace)

@@ -49,7 +49,7 @@ type Grant struct {
 	Replicas []key.ReplicaID `json:"replicas"`
 }
 
-// Nodes returns the number of pods of one replica, each of which has a node of its own.
+// Nodes returns how many pods the grant has for one replica, which the API calls its nodes.
 func (g *Grant) Nodes() int32 {
 	var n int64
 	for _, count := range g.Pods {

@@ -463,12 +463,12 @@ func checkQuotas(t *testing.T, in Input, result Result) {
 					missing = append(missing, r)
 				}
 			}
-			resources, _ := capacity.Sum(req.PodSets(missing))
+			resources, _ := capacity.Sum(PodSets(req.PodRequirements, missing))
 			q := in.Quotas[req.Namespace]
 			limit, limited := q.limit(capacitytest.GPU, true)
 			held := len(result.Waiting) > 0 && in.Now.Sub(noon) >= HoldAfter
 			left := result.Free.Clone()
-			if fits, _ := left.Allocate(req.PodSets(missing)); fits && len(missing) > 0 && !held && !result.Overcommitted && (!limited || after[req.Namespace]+resources[capacitytest.GPU] <= limit) {
+			if fits, _ := left.Allocate(PodSets(req.PodRequirements, missing)); fits && len(missing) > 0 && !held && !result.Overcommitted && (!limited || after[req.Namespace]+resources[capacitytest.GPU] <= limit) {
 				t.Fatalf("group %s of service %s is pending, and both room and quota would allow it", group.Name, req.UID)
 			}
 		}

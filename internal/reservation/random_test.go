@@ -320,7 +320,7 @@ func checkResult(t *testing.T, free capacity.Free, snap snapshot, result Result,
 		for _, group := range req.Clusters[here].Groups {
 			missing := slices.DeleteFunc(slices.Clone(group.Replicas), func(r ReplicaRequest) bool { _, has := granted[w.ServiceID][r.Name]; return has })
 			left := result.Free.Clone()
-			if fits, _ := left.Allocate(req.PodSets(missing)); fits && len(missing) > 0 && !result.Overcommitted {
+			if fits, _ := left.Allocate(PodSets(req.PodRequirements, missing)); fits && len(missing) > 0 && !result.Overcommitted {
 				t.Fatalf("group %s of service %s is pending, and would fit: %s", group.Name, req.UID, w.Message)
 			}
 		}
@@ -399,7 +399,7 @@ func checkGrants(t *testing.T, s *Service, req *CapacityRequest) {
 				continue
 			}
 			one := Service{Shapes: s.Shapes, Grants: []Grant{{Pods: g.Pods, Replicas: []key.ReplicaID{name}}}}
-			want, _ := capacity.Sum(req.PodSets([]ReplicaRequest{r}))
+			want, _ := capacity.Sum(PodSets(req.PodRequirements, []ReplicaRequest{r}))
 			if got, _ := one.Usage(); !reflect.DeepEqual(want, got) {
 				t.Fatalf("%s of service %s is granted %v, and requests %v", name, s.UID, got, want)
 			}

@@ -127,8 +127,8 @@ func (req *CapacityRequest) Only(cluster string) *CapacityRequest {
 	return &only
 }
 
-// PodSets returns the pods of some replicas.
-func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet {
+// PodSets returns the pods of some replicas, of which each kind has its requirements by name.
+func PodSets(requirements map[string]capacity.PodRequirements, replicas []ReplicaRequest) []capacity.PodSet {
 	pods := map[string]int64{}
 	for _, r := range replicas {
 		for name, n := range r.Pods {
@@ -137,8 +137,8 @@ func (req *CapacityRequest) PodSets(replicas []ReplicaRequest) []capacity.PodSet
 	}
 	all := make([]capacity.PodSet, 0, len(pods))
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
-		requirements := req.PodRequirements[name]
-		all = append(all, capacity.PodSet{Requirements: &requirements, Count: pods[name]})
+		of := requirements[name]
+		all = append(all, capacity.PodSet{Requirements: &of, Count: pods[name]})
 	}
 	return all
 }

@@ -47,7 +47,7 @@ type Input struct {
 	Full bool
 	// Heavy are the namespaces that have more than their share of a ledger that is nearly full. They get nothing new.
 	Heavy map[string]bool
-	// Kept are those of them whose grants stay as they are until they are withdrawn: whatever changes them may take more of the
+	// Kept are the namespaces whose grants stay as they are until they are withdrawn: whatever changes them may take more of the
 	// ledger. Nothing that they run without a grant is counted.
 	Kept map[string]bool
 	Now  time.Time

@@ -18,29 +18,29 @@ const mostAlone = 2
 
 // ask returns the clusters of which capacity for a unit is requested. First it is one that
 // probably has it. As soon as that has refused, or has not answered in time, it is all of them:
-// the unit is then in the queue of each cluster, and the first that reserves it becomes its home. failed
-// tells that the unit could not answer in the home that it has.
+// the unit is then in the queue of each cluster, and the first that reserves it becomes its home.
 //
 // A unit that stays in its home asks one that seems to have room at first, and after a refusal another
 // one. Then it asks all at once, because each cluster that is added later makes the request longer: the
 // unit has a generation of its own there.
-func (p *scheduler) ask(u unit, home int, failed bool) []int {
+func (p *scheduler) ask(u unit, home int) []int {
 	if p.mayRunElsewhere(u, home) {
 		return nil
 	}
+	// A unit that need not leave its home asks others because it could not answer there in time.
+	stays := home >= 0 && p.eligibility[home].eligible()
 	order := p.inPreference()
-	if failed {
+	if stays {
 		// What starts nowhere tries one cluster after the other. The first that fits could be where it failed before.
 		next := slices.Index(p.order, home) + 1
 		order = slices.Concat(p.order[next:], p.order[:next])
 	}
 	others := slices.DeleteFunc(order, func(i int) bool { return i == home || !p.usable(i) })
 	asked, inVain, fresh := p.alreadyAsked(u, others)
-	answered := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].Answered })
-	mayAnswer := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].mayAnswer() })
-	stays := home >= 0 && p.eligibility[home].eligible()
+	evaluated := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].Evaluated })
+	mayEvaluate := slices.ContainsFunc(asked, func(i int) bool { return p.Candidates[i].mayEvaluate() })
 	switch {
-	case mayAnswer && !answered: // Once one has refused, no other is worth waiting for. Its time may start anew with whatever the others say.
+	case mayEvaluate && !evaluated: // Once one has refused, no other is worth waiting for. Its time may start anew with whatever the others say.
 		return asked
 	case len(asked) > 0 && !stays:
 		return others
@@ -53,7 +53,7 @@ func (p *scheduler) ask(u unit, home int, failed bool) []int {
 	}
 	open := slices.DeleteFunc(slices.Clone(fresh), func(i int) bool { return p.Candidates[i].NotSchedulable != "" })
 	switch {
-	case stays && mayAnswer:
+	case stays && mayEvaluate:
 		return asked
 	case stays && len(asked)+len(open) > 0: // An estimate may not show the last nodes.
 		return slices.Concat(silent, asked, open)

@@ -210,8 +210,7 @@ func (p *scheduler) startFits(free *capacity.Free, c *Candidate, groups []reserv
 	if len(required) == len(missing) {
 		return false
 	}
-	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
-	ok, _ := free.Allocate(request.PodSets(required))
+	ok, _ := free.Allocate(reservation.PodSets(p.PodRequirements, required))
 	return ok
 }
 
@@ -227,26 +226,27 @@ func (p *scheduler) fitsWhole(free *capacity.Free, c *Candidate, groups []reserv
 		return true, ""
 	}
 	p.looked = true
-	request := reservation.CapacityRequest{PodRequirements: p.PodRequirements}
-	return free.Allocate(request.PodSets(missing))
+	return free.Allocate(reservation.PodSets(p.PodRequirements, missing))
 }
 
 func (p *scheduler) decide(i int) Decision {
 	c := &p.Candidates[i]
-	d := Decision{Name: c.Name, State: v1alpha1.StateNotPlaced, Run: map[key.ReplicaID]bool{}, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
+	d := Decision{Name: c.Name, Run: map[key.ReplicaID]bool{}, Abandoned: c.StopPolicy == v1alpha1.StopAbandon}
 	asked := names(p.asked[i])
+	exists := func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] }
 	for _, group := range p.Groups {
 		switch {
 		case p.runs[i][group.Name] && !p.eligibility[i].mustLeave:
 			runs := c.existsOrReserved
 			if p.homeUnread(&group, i) {
-				runs = func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] }
+				runs = exists
 			}
 			d.add(group, runs)
 		case asked[group.Name]:
-			d.add(group, func(r *reservation.ReplicaRequest) bool { return c.Present[r.Name] })
-		case c.present(group) && p.mustStay(i, &group):
-			d.addPresent(c, group)
+			d.add(group, exists)
+		case c.present(group) && p.mustStay(i, &group): // Of a group that is assigned elsewhere, what exists stays.
+			group.Replicas = slices.DeleteFunc(slices.Clone(group.Replicas), func(r reservation.ReplicaRequest) bool { return !c.Present[r.Name] })
+			d.add(group, exists)
 		}
 	}
 	d.State, d.Reason, d.Message = p.explain(i, &d)
@@ -286,18 +286,6 @@ func (d *Decision) add(group reservation.ReplicaGroup, runs func(*reservation.Re
 			d.Pending = append(d.Pending, r.Name)
 		}
 	}
-}
-
-// addPresent adds the replicas that exist of a group that is assigned elsewhere.
-func (d *Decision) addPresent(c *Candidate, group reservation.ReplicaGroup) {
-	present := reservation.ReplicaGroup{Name: group.Name}
-	for _, r := range group.Replicas {
-		if c.Present[r.Name] {
-			present.Replicas = append(present.Replicas, r)
-			d.Run[r.Name] = true
-		}
-	}
-	d.Groups = append(d.Groups, present)
 }
 
 // names returns the names of some groups.

@@ -78,7 +78,7 @@ func TestAssign(t *testing.T) {
 	}
 	requested := func(c *Candidate) { c.Requested = map[key.GroupID]bool{"0": true} }
 	refused := func(c *Candidate) {
-		c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
+		c.Requested, c.Evaluated, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
 	}
 	large := func(names ...key.ReplicaID) []reservation.ReplicaGroup {
 		all := []reservation.ReplicaGroup{{Name: "0"}}
@@ -171,7 +171,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{
 				east(almostFull, func(c *Candidate) {
-					c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
+					c.Requested, c.Evaluated, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
 				}),
 				named("west", east()), named("north", east(almostFull)),
 			},
@@ -359,7 +359,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup, homes: homeIn("east", "0"),
 			candidates: []Candidate{
 				east(lateStart),
-				named("west", east(almostFull, func(c *Candidate) { c.Requested, c.Answered = map[key.GroupID]bool{"0": true}, true })),
+				named("west", east(almostFull, func(c *Candidate) { c.Requested, c.Evaluated = map[key.GroupID]bool{"0": true}, true })),
 				named("north", east(almostFull)), named("south", east()),
 			},
 			want: map[string]outcome{
@@ -936,7 +936,7 @@ func TestAssign(t *testing.T) {
 			policy: v1alpha1.PlacementFailover, groups: oneGroup,
 			candidates: []Candidate{
 				east(almostFull, func(c *Candidate) {
-					c.Requested, c.Answered, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
+					c.Requested, c.Evaluated, c.PendingMessage = map[key.GroupID]bool{"0": true}, true, "8 short"
 				}),
 				named("west", east(func(c *Candidate) {
 					c.Paused, c.NotSchedulable, c.Requested = true, "it is paused", map[key.GroupID]bool{"0": true}
@@ -1152,7 +1152,7 @@ func TestAssign(t *testing.T) {
 			reason: "Once that has refused, it asks all.",
 			policy: v1alpha1.PlacementSpread, groups: oneGroup,
 			candidates: []Candidate{
-				east(almostFull, func(c *Candidate) { c.Requested, c.Answered = map[key.GroupID]bool{"0": true}, true }),
+				east(almostFull, func(c *Candidate) { c.Requested, c.Evaluated = map[key.GroupID]bool{"0": true}, true }),
 				named("west", east(almostFull)),
 			},
 			want: map[string]outcome{

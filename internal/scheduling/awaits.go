@@ -47,7 +47,7 @@ func (v *view) silent(awaited []string, members []member, candidates []Candidate
 		c := &candidates[i]
 		waits := len(c.Reserved) < len(v.lastRequested(members[i].inferenceCluster))
 		late := c.AskedFor >= RequestTimeout || v.snapshot.Silent[c.Name]
-		if name := members[i].inferenceCluster; name != "" && len(c.Requested) > 0 && !c.Answered && waits && late && slices.Contains(awaited, name) {
+		if name := members[i].inferenceCluster; len(c.Requested) > 0 && !c.Evaluated && waits && late && slices.Contains(awaited, name) {
 			all = append(all, name)
 		}
 	}

@@ -54,12 +54,12 @@ type Candidate struct {
 	Updating map[key.ReplicaID]bool
 	// Created is when the objects of present replicas were created.
 	Created map[key.ReplicaID]time.Time
-	// Requested are the names of the groups in the last request.
+	// Requested are the groups that the last request asks it for, or that sleep there as in their home.
 	Requested map[key.GroupID]bool
-	// Answered tells that the cluster has evaluated what is requested of it now. AskedFor is for
+	// Evaluated tells that the cluster has evaluated what is requested of it now. AskedFor is for
 	// how long this has been requested.
-	Answered bool
-	AskedFor time.Duration
+	Evaluated bool
+	AskedFor  time.Duration
 	// Paused tells that Crossplane does not reconcile the cluster, and NotReconciled that it cannot.
 	Paused, NotReconciled bool
 	// NotSchedulable says why the cluster reserves nothing new. Empty if it does.
@@ -94,9 +94,9 @@ func (c *Candidate) existsOrReserved(r *reservation.ReplicaRequest) bool {
 	return c.OutsideFleet || c.Reserved[r.Name] || c.Present[r.Name]
 }
 
-// mayAnswer tells whether the cluster may soon answer what is requested of it.
-func (c *Candidate) mayAnswer() bool {
-	return !c.Answered && c.AskedFor < RequestTimeout && c.NotSchedulable == ""
+// mayEvaluate tells whether the cluster may soon evaluate what is requested of it.
+func (c *Candidate) mayEvaluate() bool {
+	return !c.Evaluated && c.AskedFor < RequestTimeout && c.NotSchedulable == ""
 }
 
 // present tells whether any replica of a group exists there.
@@ -115,15 +115,7 @@ func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {
 
 // missing returns the replicas of some groups that neither exist nor are reserved there.
 func (c *Candidate) missing(groups []reservation.ReplicaGroup) []reservation.ReplicaRequest {
-	var missing []reservation.ReplicaRequest
-	for i := range groups {
-		for j := range groups[i].Replicas {
-			if r := &groups[i].Replicas[j]; !c.existsOrReserved(r) {
-				missing = append(missing, *r)
-			}
-		}
-	}
-	return missing
+	return slices.DeleteFunc(reservation.Replicas(groups), func(r reservation.ReplicaRequest) bool { return c.existsOrReserved(&r) })
 }
 
 // covers tells whether all that another cluster has of a group is ready here and stays so. Other replicas may be

@@ -26,7 +26,7 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 	case !e.eligible():
 		return v1alpha1.StateNotPlaced, e.reason, e.message
 	case len(p.wanted(i)) == 0 && len(d.Run) > 0 && p.hasTimedOut(c):
-		return v1alpha1.StateLeaving, ReasonStartTimedOut, startTimedOut + p.locations(i) + ", and leaves this cluster once it is ready there"
+		return v1alpha1.StateLeaving, ReasonStartTimedOut, notReadyInTime + p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(p.wanted(i)) == 0 && len(d.Run) > 0:
 		return v1alpha1.StateLeaving, ReasonNotNeeded, p.locations(i) + ", and leaves this cluster once it is ready there"
 	case len(d.Pending) > 0 && c.PendingMessage != "":
@@ -40,9 +40,9 @@ func (p *scheduler) explain(i int, d *Decision) (v1alpha1.PlacementState, string
 		}
 		return pendingState(d), ReasonRequested, "capacity was requested, and the cluster has not answered yet"
 	case p.startTimedOut[i] && !slices.ContainsFunc(p.asked, func(groups []reservation.ReplicaGroup) bool { return len(groups) > 0 }):
-		return v1alpha1.StatePlaced, ReasonStartTimedOut, startTimedOut + "no other cluster has room for it"
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, notReadyInTime + "no other cluster has room for it"
 	case p.startTimedOut[i]:
-		return v1alpha1.StatePlaced, ReasonStartTimedOut, startTimedOut + p.locations(i)
+		return v1alpha1.StatePlaced, ReasonStartTimedOut, notReadyInTime + p.locations(i)
 	case len(p.wanted(i)) > 0:
 		return v1alpha1.StatePlaced, "", ""
 	}
@@ -61,8 +61,8 @@ func (c *Candidate) reservedAll(replicas []key.ReplicaID) bool {
 	return len(replicas) > 0 && !slices.ContainsFunc(replicas, func(r key.ReplicaID) bool { return !c.Reserved[r] })
 }
 
-// startTimedOut is how messages about StartTimedOut begin.
-const startTimedOut = "it did not become ready in time, and "
+// notReadyInTime is how messages about StartTimedOut begin.
+const notReadyInTime = "it did not become ready in time, and "
 
 // hasTimedOut tells whether a group that runs in a candidate has another home now because it could not answer there in time.
 func (p *scheduler) hasTimedOut(c *Candidate) bool {

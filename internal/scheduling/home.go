@@ -16,14 +16,11 @@ type unit []reservation.ReplicaGroup
 
 // units returns the units of the service, in the order of its groups.
 func (p *scheduler) units() []unit {
-	if p.Policy == v1alpha1.PlacementFailover && len(p.Groups) > 0 {
-		return []unit{p.Groups}
+	n := 1
+	if p.Policy == v1alpha1.PlacementFailover {
+		n = max(n, len(p.Groups))
 	}
-	all := make([]unit, len(p.Groups))
-	for i := range p.Groups {
-		all[i] = p.Groups[i : i+1]
-	}
-	return all
+	return slices.Collect(slices.Chunk(unit(p.Groups), n))
 }
 
 // placeUnits gives each unit its home, and asks for capacity where a unit needs one. Units that
@@ -35,7 +32,7 @@ func (p *scheduler) placeUnits() {
 		p.accepting = p.accepting || p.eligibility[i].eligible() && !p.Candidates[i].Refused
 	}
 	units := p.units()
-	homes, failed := make([]int, len(units)), make([]bool, len(units))
+	homes := make([]int, len(units))
 	var homeless []int
 	for n, u := range units {
 		was := p.homeOf(u)
@@ -45,16 +42,17 @@ func (p *scheduler) placeUnits() {
 			p.keepRecords(u)
 			continue
 		}
-		if failed[n] = p.startFailed(u, homes[n]); failed[n] {
+		failed := p.startFailed(u, homes[n])
+		if failed {
 			p.startTimedOut[homes[n]] = true
 		}
-		if failed[n] || p.eligibility[homes[n]].mustLeave {
+		if failed || p.eligibility[homes[n]].mustLeave {
 			homeless = append(homeless, n)
 		}
 		p.setHome(u, homes[n], was)
 	}
 	for _, n := range homeless {
-		for _, i := range p.ask(units[n], homes[n], failed[n]) {
+		for _, i := range p.ask(units[n], homes[n]) {
 			p.asked[i] = append(p.asked[i], units[n]...)
 		}
 	}
@@ -190,12 +188,8 @@ func (p *scheduler) hasAllThatExists(u unit, i int) bool {
 	for _, r := range reservation.Replicas(u) {
 		if p.Candidates[i].Present[r.Name] {
 			some = true
-			continue
-		}
-		for j := range p.Candidates { // Each is large, and is not copied.
-			if p.Candidates[j].Present[r.Name] {
-				return false
-			}
+		} else if p.another(i, func(_ int, c *Candidate) bool { return c.Present[r.Name] }) {
+			return false
 		}
 	}
 	return some
@@ -204,7 +198,7 @@ func (p *scheduler) hasAllThatExists(u unit, i int) bool {
 // startFailed tells whether a group of a unit could not answer in its home for the start time-out. The
 // time-out doubles with each home, so that a service that is ready nowhere moves ever more seldom.
 func (p *scheduler) startFailed(u unit, home int) bool {
-	if p.StartTimeout <= 0 || !p.eligibility[home].eligible() {
+	if !p.eligibility[home].eligible() {
 		return false
 	}
 	c := &p.Candidates[home]
@@ -275,7 +269,7 @@ func (p *scheduler) setHome(u unit, home, was int) {
 		h := p.Homes[g.Name]
 		if !p.recordedIn(g.Name, home) {
 			failed := ""
-			if was >= 0 && was != home && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started && !p.answersIn(g, was) {
+			if was >= 0 && p.eligibility[was].eligible() && p.recordedIn(g.Name, was) && !h.Started && !p.answersIn(g, was) {
 				failed = h.Cluster
 			}
 			h = reservation.Home{Cluster: c.Name, Epoch: h.Epoch + 1, FailedIn: failed, Started: joins}

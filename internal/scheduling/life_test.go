@@ -90,7 +90,7 @@ func (l *life) next(step time.Duration) {
 // candidate is what is read of a cluster. It has reserved what was requested.
 func (l *life) candidate(name string) Candidate {
 	c := Candidate{
-		Name: name, Weight: 1, RouterReady: len(l.since[name]) > 0, ReceivesTraffic: l.serves[name], MayReceiveTraffic: l.serves[name], Answered: true,
+		Name: name, Weight: 1, RouterReady: len(l.since[name]) > 0, ReceivesTraffic: l.serves[name], MayReceiveTraffic: l.serves[name], Evaluated: true,
 		Free:    capacity.Free{Pools: []capacity.Pool{nodes("a", 50, 8)}},
 		Present: map[key.ReplicaID]bool{}, Ready: map[key.ReplicaID]bool{}, Created: map[key.ReplicaID]time.Time{},
 		Reserved: maps.Clone(l.requested[name]), Requested: map[key.GroupID]bool{},

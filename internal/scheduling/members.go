@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
@@ -67,11 +68,7 @@ func (v *view) named() []member {
 		if v.notAllowed[c.FleetName()] {
 			continue // The service leaves it, as if it were not named.
 		}
-		m := member{inferenceCluster: c.FleetName(), weight: 1, target: targetOf(v.demand.Namespace, &c)}
-		if c.Weight != nil {
-			m.weight = int64(*c.Weight)
-		}
-		all = append(all, m)
+		all = append(all, member{inferenceCluster: c.FleetName(), weight: int64(ptr.Deref(c.Weight, 1)), target: targetOf(v.demand.Namespace, &c)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.clusters)) {
 		if !v.notAllowed[name] && selects(v.placement.ClusterSelector, v.clusters[name].Labels) {
@@ -95,7 +92,7 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 // created again, on capacity that is reserved only once.
 func (v *view) keepName(m *member) bool {
 	at, runs := v.runsIn(m.inferenceCluster)
-	if m.inferenceCluster == "" || !runs {
+	if !runs {
 		return false
 	}
 	m.target.Cluster, m.target.Namespace = at.Name, at.Namespace
@@ -194,7 +191,7 @@ func (v *view) markDuplicates(members []member, candidates []Candidate) {
 	for _, exists := range []bool{true, false} {
 		for i := range candidates {
 			at := members[i].target
-			if at.ProviderConfig.Name == "" || exists != (v.snapshot.States[at.Cluster] != nil) {
+			if at.ProviderConfig.Name == "" || exists != candidates[i].Exists {
 				continue
 			}
 			at.Cluster, at.ProviderConfig = "", v.asObjectsNameIt(at.ProviderConfig)

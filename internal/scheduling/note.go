@@ -65,7 +65,8 @@ func noted(epoch int64) int64 {
 // its home there. A cache may still show an object from the last time that the group had its home
 // there, which was deleted since.
 func (v *view) updating(cluster string, at *ClusterState) map[key.ReplicaID]bool {
-	all := maps.Clone(at.Updating)
+	all := map[key.ReplicaID]bool{}
+	maps.Copy(all, at.Updating)
 	for _, g := range v.demand.Groups {
 		home := v.last.Homes[g.Name]
 		if home.Epoch == 0 || home.Cluster != cluster {
@@ -74,9 +75,6 @@ func (v *view) updating(cluster string, at *ClusterState) map[key.ReplicaID]bool
 		for _, r := range g.Replicas {
 			if !at.Present[r.Name] || at.Notes[r.Name].HomeEpoch == noted(home.Epoch) {
 				continue
-			}
-			if all == nil {
-				all = map[key.ReplicaID]bool{}
 			}
 			all[r.Name] = true
 		}

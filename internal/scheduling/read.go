@@ -147,13 +147,11 @@ func (v *view) queues(m member) (local, gang string) {
 func (v *view) readReserved(c *Candidate, ic *v1alpha1.InferenceCluster, name string) {
 	requested := v.last.Clusters[name]
 	if p := pendingOf(ic, v.demand.ServiceID); p != nil {
-		c.PendingMessage, c.Answered = p.Message, p.Generation >= requested.Newest()
+		c.PendingMessage, c.Evaluated = p.Message, p.Generation >= requested.Newest()
 	}
 	// A replica that is not requested is not reserved: its capacity may already be reserved for
 	// another service.
-	if grants := v.grantsOf(ic); grants != nil {
-		c.Reserved = v.reserved(&requested, grants)
-	}
+	c.Reserved = v.reserved(&requested, v.grantsOf(ic))
 }
 
 // reservationOf returns what a cluster has reserved for a service, or nil.

@@ -19,11 +19,10 @@ func (v *view) request(members []member, decisions []Decision, homes map[key.Gro
 		if m.inferenceCluster == "" || len(d.Groups) == 0 {
 			continue
 		}
-		at := reservation.ClusterRequest{
+		r.Clusters[m.inferenceCluster] = reservation.ClusterRequest{
 			Name: m.target.Cluster, Namespace: m.target.Namespace, Groups: d.Groups, AllOrNothing: v.placement.Policy == v1alpha1.PlacementFailover,
 			ProviderConfigKind: m.target.ProviderConfig.Kind, ProviderConfig: m.target.ProviderConfig.Name,
 		}
-		r.Clusters[m.inferenceCluster] = at
 	}
 	r.AssignGenerations(v.snapshot.Request, v.answeredGeneration())
 	v.noteReplacing(r)

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -158,12 +159,10 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
 	r.Awaits = v.awaits()
 	r.Silent = v.silent(r.Awaits, members, p.Candidates)
+	pins := make([]Pins, len(members))
 	for i, m := range members {
 		v.hold(m, &p.Candidates[i], &decisions[i], r.Request)
 		v.wholeExtra(m, &p.Candidates[i], &decisions[i])
-	}
-	pins := make([]Pins, len(members))
-	for i, m := range members {
 		pins[i] = v.pins(m, &decisions[i])
 	}
 	v.claimRunning(r.Request, members, decisions, pins)
@@ -198,18 +197,14 @@ func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[
 		for _, name := range d.Pending {
 			assigned[name] = true
 		}
-		for name := range d.Run {
-			assigned[name] = true
-		}
+		maps.Copy(assigned, d.Run)
 	}
 	for _, g := range groups {
 		missing := slices.DeleteFunc(slices.Clone(g.Replicas), func(r reservation.ReplicaRequest) bool { return assigned[r.Name] })
 		if len(missing) == 0 {
 			continue
 		}
-		at := slices.IndexFunc(decisions, func(d Decision) bool {
-			return slices.ContainsFunc(g.Replicas, func(r reservation.ReplicaRequest) bool { return d.Run[r.Name] })
-		})
+		at := slices.IndexFunc(decisions, func(d Decision) bool { return runsSome(&d, &g) })
 		if at < 0 {
 			at = slices.IndexFunc(decisions, func(d Decision) bool { return d.State == v1alpha1.StatePlaced })
 		}
@@ -227,11 +222,8 @@ func addUnassigned(groups []reservation.ReplicaGroup, decisions []Decision) map[
 // keepsRouter tells whether a service without replicas keeps its router in a cluster. It does
 // until it leaves the cluster, or the cluster is abandoned and its objects can be forgotten.
 func (v *view) keepsRouter(c *Candidate, d *Decision) bool {
-	switch {
-	case v.snapshot.States[c.Name] == nil:
-		return false
-	case d.Abandoned:
-		return !c.Orphaned
+	if d.Abandoned {
+		return c.Exists && !c.Orphaned
 	}
-	return len(v.demand.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
+	return c.Exists && len(v.demand.Groups) == 0 && !c.Deselected && c.StopPolicy != v1alpha1.StopDrain
 }

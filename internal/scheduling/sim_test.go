@@ -287,7 +287,7 @@ func (s *sim) candidate(v *simService, c *simCluster) Candidate {
 	case healthy, troubles:
 	}
 	// The cluster has answered what was requested before this round.
-	m.Answered, m.AskedFor = v.rand.IntN(3) == 0, time.Duration(v.rand.IntN(3))*RequestTimeout
+	m.Evaluated, m.AskedFor = v.rand.IntN(3) == 0, time.Duration(v.rand.IntN(3))*RequestTimeout
 	result := c.history[max(0, len(c.history)-1-v.rand.IntN(s.delay+1))]
 	m.Free = result.Free
 	// Requests or nodes may be unknown for a moment.
@@ -489,7 +489,7 @@ func (s *sim) checkCapacity() {
 				}
 			}
 		}
-		used, _ := capacity.Sum(a.PodSets(running))
+		used, _ := capacity.Sum(reservation.PodSets(a.PodRequirements, running))
 		for i := range c.free.Pools {
 			used[capacitytest.GPU] -= c.free.Pools[i].Total[capacitytest.GPU]
 		}

@@ -58,8 +58,7 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 	} else {
 		v.requested = v.recovered()
 	}
-	for _, name := range slices.Sorted(maps.Keys(snapshot.Clusters)) {
-		c := snapshot.Clusters[name]
+	for name, c := range snapshot.Clusters {
 		reads := c.Spec.AllowedNamespaces.ReadsLabels()
 		v.readsNamespace = v.readsNamespace || reads
 		unknown := reads && !snapshot.NamespaceResolved
@@ -79,9 +78,6 @@ func newView(demand *Demand, snapshot *Snapshot) *view {
 // something of the service exists there. If there is no last request, its objects tell.
 func (v *view) runsIn(inferenceCluster string) (reservation.ClusterRequest, bool) {
 	at, requested := v.requested[inferenceCluster]
-	if v.snapshot.Request == nil {
-		return at, requested
-	}
 	return at, requested && v.snapshot.States[at.Name] != nil && v.mayBe(inferenceCluster, at.Name)
 }
 

@@ -12,18 +12,19 @@ test: ## Run the unit, golden, property and wire tests. At most ten minutes on a
 	$(GO) test -timeout 20m ./...
 
 .PHONY: test-all
-test-all: test ## Run every test and check: make test, then make test-rest. An hour and a quarter on a fresh machine, then three quarters of an hour.
+test-all: test ## Run every test and check: make test, then make test-rest. An hour and a quarter on a fresh machine, then an hour.
 	@$(MAKE) --no-print-directory test-rest
 
-# The longest parts come first. Parts wait for much of their time, so several run at once. They do without go vet: the part lint has
-# the same checks for all modules, and go vet would read all dependencies of each.
+# The longest parts come first. Parts wait for much of their time, so two run at once. With three, there are up to ten control planes, which
+# take half of two cores while nothing happens. Parts do without go vet: the part lint has the same checks for all modules, and go vet
+# would read all dependencies of each.
 PARTS = test-e2e-traffic test-e2e-own test-e2e-fleet test-e2e-shared test-simulation lint test-e2e-kueue test-race test-controlplane test-fuzz test-crossplane test-packages test-bench test-epp test-queries
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
-test-rest: e2e ## Run the parts of make test-all that make test does not have, three at once. Each part prints its output when it ends.
+test-rest: e2e ## Run the parts of make test-all that make test does not have, two at once. Each part prints its output when it ends.
 	@echo "running $(PARTS)"
-	@$(BESIDE) --jobs=3 $(PARTS)
+	@$(BESIDE) --jobs=2 $(PARTS)
 
 # The function starts no goroutines, so only concurrent calls can have races. The race detector is on only for the test
 # with concurrent calls, because it makes tests take five times as long.
@@ -96,7 +97,7 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
-	@$(BESIDE) --jobs=3 test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-kueue
+	@$(BESIDE) --jobs=2 test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-kueue
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.

@@ -141,7 +141,7 @@ func (c *Kubernetes) serve(ctx context.Context, etcd string) error {
 }
 
 // collectSeldom is the environment of an API server, which makes more garbage than all others
-// together. make test-all runs up to ten of them at once, and each reaches its limit in the end.
+// together. make test-all runs up to seven of them at once, and each reaches its limit in the end.
 func collectSeldom() []string {
 	limit := max(1<<30, mainMemory()/16)
 	return []string{"GOGC=800", fmt.Sprintf("GOMEMLIMIT=%d", limit)}

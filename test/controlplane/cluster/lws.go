@@ -68,7 +68,8 @@ leaderElection:
   # It ends when it cannot renew, and nobody starts it again, as a kubelet would.
   leaseDuration: 3600s
   renewDeadline: 3500s
-  retryPeriod: 1s
+  # It renews so often, too.
+  retryPeriod: 5s
   resourceName: %s
 internalCertManagement:
   enable: false

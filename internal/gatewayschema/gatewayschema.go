@@ -1,6 +1,6 @@
 /*
-Package gatewayschema checks specs of HTTPRoutes and Gateways by the schemas of the Gateway API's CRDs, of the experimental
-channel, which has all fields. It has no rules of CEL: these cost 7 MB of binary, 5 MB of heap, most of a second at each start,
+Package gatewayschema checks specs of HTTPRoutes and Gateways by the schemas of the Gateway API's CRDs. They are those of the
+standard channel, with the fields that only the experimental one has. It has no rules of CEL: these cost 7 MB of binary, 5 MB of heap, most of a second at each start,
 and a budget for each call. The schemas are generated: see internal/api/xrdgen.
 */
 package gatewayschema
@@ -51,8 +51,8 @@ func read(file []byte) Schema {
 	})
 }
 
-// Check returns what an API server would refuse of a spec, as kube.AsMap returns it, apart from fields that the schema does not have: those of a later
-// Gateway API are the cluster's to judge. The errors are sorted by their paths.
+// Check returns what the schema refuses of a spec, as kube.AsMap returns it without nulls. Fields that the schema does not have may be
+// those of a later Gateway API, so the cluster judges them. The errors are sorted by their paths.
 func (s Schema) Check(path *field.Path, doc map[string]any) field.ErrorList {
 	errs := lists(path, s(), doc)
 	for _, err := range validate.NewSchemaValidator(s(), nil, path.String(), strfmt.Default).Validate(doc).Errors {
@@ -70,9 +70,13 @@ func fieldError(root *field.Path, err error) *field.Error {
 	if !errors.As(err, &wrong) {
 		return field.Invalid(root, "", text.OneLine(err.Error()))
 	}
-	path, value := field.NewPath(wrong.Name), wrong.Value
+	path, value := field.NewPath(text.OneLine(wrong.Name)), wrong.Value // A tenant chooses the keys of maps.
 	if s, ok := value.(string); ok {
 		value = text.Value(s)
+	}
+	// Values of headers may be secret.
+	if strings.HasSuffix(wrong.Name, "].value") {
+		value = "[...]"
 	}
 	switch wrong.Code() {
 	case openapierrors.RequiredFailCode:
@@ -130,7 +134,9 @@ func lists(path *field.Path, s *spec.Schema, v any) field.ErrorList {
 			}
 			at, id := path.Index(i), fmt.Sprint(element)
 			if fields, ok := element.(map[string]any); ok && kind == "map" {
-				id = identity(fields, keys)
+				if id, ok = identity(fields, keys); !ok {
+					continue // The schema requires the keys.
+				}
 			}
 			if kind == "map" && len(keys) == 1 {
 				at = at.Child(keys[0])
@@ -144,10 +150,13 @@ func lists(path *field.Path, s *spec.Schema, v any) field.ErrorList {
 	return errs
 }
 
-func identity(fields map[string]any, keys []string) string {
+func identity(fields map[string]any, keys []string) (id string, has bool) {
 	values := make([]string, len(keys))
 	for i, k := range keys {
+		if fields[k] == nil {
+			return "", false
+		}
 		values[i] = fmt.Sprint(fields[k])
 	}
-	return strings.Join(values, ", ")
+	return strings.Join(values, ", "), true
 }

@@ -247,7 +247,7 @@ func TestFailedCopy(t *testing.T) {
 	}
 }
 
-// TestCopyOutsideFleetStays proves that a copy beside the XR, which is down for a moment, runs on until the fleet is ready: nothing has
+// TestCopyOutsideFleetStays proves that a copy beside the XR, which is down for a moment, runs on until the fleet is ready. Nothing has
 // failed, so it is no copy that could never answer.
 func TestCopyOutsideFleetStays(t *testing.T) {
 	all := set("0/prefill/0", "0/decode/0")

@@ -92,7 +92,7 @@ func selects(s *metav1.LabelSelector, l map[string]string) bool {
 // created again, on capacity that is reserved only once.
 func (v *view) keepName(m *member) bool {
 	at, runs := v.runsIn(m.inferenceCluster)
-	if !runs {
+	if m.inferenceCluster == "" || !runs {
 		return false
 	}
 	m.target.Cluster, m.target.Namespace = at.Name, at.Namespace

@@ -76,10 +76,12 @@ func leadingTo(paths []string, rules []gateway.HTTPRouteRule) []string {
 	all := slices.Clone(paths)
 	for i := range rules {
 		for _, to := range rewrites(&rules[i]) {
-			for _, p := range paths {
-				rest, below := strings.CutPrefix(p, strings.TrimSuffix(to, "/"))
-				if below && (rest == "" || rest[0] == '/') {
-					all = append(all, cmp.Or(strings.TrimSuffix(prefix(&rules[i]), "/")+rest, "/"))
+			for _, from := range prefixes(&rules[i]) {
+				for _, p := range paths {
+					rest, below := strings.CutPrefix(p, strings.TrimSuffix(to, "/"))
+					if below && (rest == "" || rest[0] == '/') {
+						all = append(all, cmp.Or(strings.TrimSuffix(from, "/")+rest, "/"))
+					}
 				}
 			}
 		}
@@ -106,12 +108,20 @@ func rewrites(rule *gateway.HTTPRouteRule) []string {
 	return slices.Compact(all)
 }
 
-// prefix returns the prefix of paths that a rule matches which replaces it. There is one, see filterLimits.
-func prefix(rule *gateway.HTTPRouteRule) string {
-	if len(rule.Matches) == 0 || rule.Matches[0].Path == nil {
-		return "/"
+// prefixes returns the prefixes of paths that a rule matches, each once. Without matches, that is every path.
+func prefixes(rule *gateway.HTTPRouteRule) []string {
+	if len(rule.Matches) == 0 {
+		return []string{"/"}
 	}
-	return ptr.Deref(rule.Matches[0].Path.Value, "/")
+	var all []string
+	for i := range rule.Matches {
+		p := ptr.Deref(rule.Matches[i].Path, gateway.HTTPPathMatch{})
+		if ptr.Deref(p.Type, gateway.PathMatchPathPrefix) == gateway.PathMatchPathPrefix {
+			all = append(all, ptr.Deref(p.Value, "/"))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // ClosedRule is the rule of a route for paths that it does not pass on, or nil without any. It has no

@@ -51,11 +51,7 @@ func TestClosedPaths(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			route := "parentRefs: [{name: gw}]"
-			if len(tc.rules) > 0 {
-				route += ", rules: [" + strings.Join(tc.rules, ", ") + "]"
-			}
-			spec := adapted("", "image: vllm, command: [vllm, serve, m]") + "- {name: r, componentType: router, httproute: {" + route + "}}\n"
+			spec := adapted("", "image: vllm, command: [vllm, serve, m]") + "- {name: r, componentType: router, httproute: {parentRefs: [{name: gw}], rules: [" + strings.Join(tc.rules, ", ") + "]}}\n"
 			p, err := build(t, spec, "")
 			if refused(t, tc.reason, tc.err, err) {
 				return

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -116,17 +117,24 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 	if len(errs) > 0 {
 		return errs
 	}
-	refused := schema.Check(path, kube.AsMap(doc))
+	refused := schema.Check(path, kube.AsMap(kube.WithoutNulls(doc)))
 	// What the other checks cost is bounded by the lengths of the lists.
-	if slices.ContainsFunc(refused, func(e *field.Error) bool { return e.Type == field.ErrorTypeTooMany }) {
-		return refused
+	if tooMany := refused.Filter(func(err error) bool { return !isTooMany(err) }); len(tooMany) > 0 {
+		return tooMany
 	}
 	errs = then(path)
-	// These say more.
-	refused = slices.DeleteFunc(refused, func(e *field.Error) bool {
-		return slices.ContainsFunc(errs, func(other *field.Error) bool { return other.Field == e.Field })
-	})
-	return append(errs, refused...)
+	said := map[string]bool{}
+	for _, e := range errs {
+		said[e.Field] = true
+	}
+	// The other checks say more of the same field.
+	refused = slices.DeleteFunc(refused, func(e *field.Error) bool { return said[e.Field] })
+	return append(errs, refused[:min(len(refused), kube.MaxProblems)]...)
+}
+
+func isTooMany(err error) bool {
+	e := &field.Error{}
+	return errors.As(err, &e) && e.Type == field.ErrorTypeTooMany
 }
 
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {

@@ -27,7 +27,7 @@ const (
 )
 
 // routeLimits checks what the HTTPRoute CRD (v1.6) has rules of CEL for. An object against them is refused here, because Crossplane
-// would stop halfway through applying if the API server refused it. TestRouteLimits and TestRandomRoutes compare the rules with the CRD.
+// would stop halfway through applying if the API server refused it. TestRouteLimits and TestRandomRoutes compare with the CRD.
 func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	errs := parentsApart(path.Child("parentRefs"), spec.ParentRefs)
 	matches, names := 0, map[gateway.SectionName]bool{}
@@ -73,12 +73,18 @@ func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
 	for i := range rule.Matches {
 		errs = append(errs, matchLimits(path.Child("matches").Index(i).Child("path"), rule.Matches[i].Path)...)
 	}
-	onePrefix := matchesOnePrefix(rule.Matches)
+	onePrefix, replacing := matchesOnePrefix(rule.Matches), 0
+	for i := range rule.BackendRefs {
+		if slices.ContainsFunc(rule.BackendRefs[i].Filters, replacesPrefix) {
+			replacing++
+		}
+	}
 	errs = append(errs, filterLimits(path.Child("filters"), rule.Filters, onePrefix)...)
 	for i := range rule.BackendRefs {
 		b, at := &rule.BackendRefs[i], path.Child("backendRefs").Index(i)
 		errs = append(errs, backendPort(at, &b.BackendObjectReference)...)
-		errs = append(errs, filterLimits(at.Child("filters"), b.Filters, onePrefix)...)
+		// The CRD's rule counts the backends, and is silent about several.
+		errs = append(errs, filterLimits(at.Child("filters"), b.Filters, onePrefix || replacing > 1)...)
 	}
 	if len(rule.BackendRefs) > 0 && slices.ContainsFunc(rule.Filters, func(f gateway.HTTPRouteFilter) bool { return f.Type == gateway.HTTPRouteFilterRequestRedirect }) {
 		errs = append(errs, field.Forbidden(path.Child("backendRefs"), "must be left out of a rule with a RequestRedirect: redirected requests reach no backend"))
@@ -89,16 +95,20 @@ func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
 	return append(errs, sessionLimits(path.Child("sessionPersistence"), rule.SessionPersistence)...)
 }
 
-// matchesOnePrefix tells whether a rule has one match, which is by a prefix of the path. No match, and a match without a path, mean the
-// prefix /.
+// matchesOnePrefix tells whether a rule has one match, which is by a prefix of the path. Without matches, and in a match without a path,
+// that is the prefix /.
 func matchesOnePrefix(matches []gateway.HTTPRouteMatch) bool {
-	switch len(matches) {
-	case 0:
+	if matches == nil {
 		return true
-	case 1:
-		return matches[0].Path == nil || ptr.Deref(matches[0].Path.Type, gateway.PathMatchPathPrefix) == gateway.PathMatchPathPrefix
 	}
-	return false
+	return len(matches) == 1 && (matches[0].Path == nil || ptr.Deref(matches[0].Path.Type, gateway.PathMatchPathPrefix) == gateway.PathMatchPathPrefix)
+}
+
+func replacesPrefix(f gateway.HTTPRouteFilter) bool {
+	is := func(m *gateway.HTTPPathModifier) bool {
+		return m != nil && m.Type == gateway.PrefixMatchHTTPPathModifier
+	}
+	return f.URLRewrite != nil && is(f.URLRewrite.Path) || f.RequestRedirect != nil && is(f.RequestRedirect.Path)
 }
 
 func sessionLimits(path *field.Path, s *gateway.SessionPersistence) field.ErrorList {
@@ -283,11 +293,11 @@ func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 	return errs
 }
 
-// gatewayLimits checks what the Gateway CRD has rules of CEL or alternatives for.
+// gatewayLimits checks most of what the Gateway CRD has rules of CEL or alternatives for.
 func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
 	var errs field.ErrorList
 	for i, a := range spec.Addresses {
-		if _, err := netip.ParseAddr(a.Value); err != nil && a.Value != "" && ptr.Deref(a.Type, gateway.IPAddressType) == gateway.IPAddressType {
+		if ip, err := netip.ParseAddr(a.Value); (err != nil || ip.Zone() != "") && a.Value != "" && ptr.Deref(a.Type, gateway.IPAddressType) == gateway.IPAddressType {
 			errs = append(errs, field.Invalid(path.Child("addresses").Index(i).Child("value"), text.Value(a.Value), "must be an IP address, or have another type, such as Hostname"))
 		}
 	}

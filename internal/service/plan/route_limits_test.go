@@ -191,6 +191,19 @@ func TestRouteLimits(t *testing.T) {
 				`httproute.rules[0].filters[0].urlRewrite.path.replacePrefixMatch: Forbidden: must be left out for type ReplaceFullPath`,
 			},
 		},
+		"PrefixInBackends": {
+			reason: "An API server counts the backends that replace the prefix, and refuses one.",
+			spec: `{rules: [{matches: [{path: {value: /a}}, {path: {value: /b}}], backendRefs: [
+				{name: a, port: 1, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]},
+				{name: b, port: 1, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]},
+				{matches: [{path: {type: Exact, value: /a}}], backendRefs: [{name: a, port: 1, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}]}`,
+			want: []string{`httproute.rules[1].backendRefs[0].filters[0].urlRewrite.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`},
+		},
+		"NoMatches": {
+			reason: "An empty list is not defaulted to the prefix /.",
+			spec:   `{rules: [{matches: [], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}`,
+			want:   []string{`httproute.rules[0].filters[0].urlRewrite.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`},
+		},
 		"RedirectCode": {
 			reason: "One of redirects.",
 			spec:   filter(`{type: RequestRedirect, requestRedirect: {statusCode: 200, scheme: HTTP}}`),
@@ -338,6 +351,23 @@ func TestGatewayLimits(t *testing.T) {
 			path := field.NewPath("gateway")
 			errs := readSpec(document(t, tc.spec), path, "Gateway", gatewayFields, gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
 			compareLimit(t, tc, errs, crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
+		})
+	}
+}
+
+// TestAcceptedRoutes proves that what the function mends, or does not pass on, is not refused.
+func TestAcceptedRoutes(t *testing.T) {
+	for name, doc := range map[string]string{
+		"Nulls":        `{hostnames: null, parentRefs: [{name: g, port: null}], rules: [{filters: null, backendRefs: [{name: a, port: 1, weight: null}]}]}`,
+		"NoRules":      `{parentRefs: [{name: g}], rules: []}`,
+		"OwnPool":      `{parentRefs: [{name: g}], rules: [{backendRefs: [{name: svc-pool, kind: "", namespace: ""}]}]}`,
+		"BlanksInside": `{parentRefs: [{name: g}], rules: [{matches: [{headers: [{name: user-agent, type: RegularExpression, value: " a  bot"}]}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := gateway.HTTPRouteSpec{}
+			if errs := readSpec(document(t, doc), field.NewPath("httproute"), "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) }); len(errs) > 0 {
+				t.Error(errs)
+			}
 		})
 	}
 }

@@ -94,6 +94,10 @@ func (r random) value(s *extv1.JSONSchemaProps) any {
 				o[name] = r.value(&p)
 			}
 		}
+		// An empty kind or namespace is overwritten where the backend is the service's own pool, so the schema allows it.
+		if _, backend := s.Properties["weight"]; backend {
+			maps.DeleteFunc(o, func(name string, v any) bool { return v == "" && (name == "kind" || name == "namespace") })
+		}
 		return o
 	case s.Type == "array":
 		l := []any{}

@@ -68,7 +68,7 @@ leaderElection:
   # It ends when it cannot renew, and nobody starts it again, as a kubelet would.
   leaseDuration: 3600s
   renewDeadline: 3500s
-  # It renews so often, too.
+  # The leader renews its lease at this interval, too.
   retryPeriod: 5s
   resourceName: %s
 internalCertManagement:

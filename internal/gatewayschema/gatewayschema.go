@@ -124,37 +124,46 @@ func lists(path *field.Path, s *spec.Schema, v any) field.ErrorList {
 		if s.Items == nil || s.Items.Schema == nil {
 			return nil
 		}
-		kind, _ := s.Extensions.GetString("x-kubernetes-list-type")
-		keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
-		seen := map[string]bool{}
+		errs = twice(path, s, v)
 		for i, element := range v {
 			errs = append(errs, lists(path.Index(i), s.Items.Schema, element)...)
-			if kind != "map" && kind != "set" {
-				continue
-			}
-			at, id := path.Index(i), fmt.Sprint(element)
-			if fields, ok := element.(map[string]any); ok && kind == "map" {
-				if id, ok = identity(fields, keys); !ok {
-					continue // The schema requires the keys.
-				}
-			}
-			if kind == "map" && len(keys) == 1 {
-				at = at.Child(keys[0])
-			}
-			if seen[id] {
-				errs = append(errs, field.Duplicate(at, text.Value(id)))
-			}
-			seen[id] = true
 		}
 	}
 	return errs
 }
 
-func identity(fields map[string]any, keys []string) (id string, has bool) {
+func twice(path *field.Path, s *spec.Schema, list []any) field.ErrorList {
+	kind, _ := s.Extensions.GetString("x-kubernetes-list-type")
+	keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	if kind != "map" && kind != "set" {
+		return nil
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, element := range list {
+		at := path.Index(i)
+		if len(keys) == 1 {
+			at = at.Child(keys[0])
+		}
+		id, has := identity(element, keys)
+		if has && seen[id] {
+			errs = append(errs, field.Duplicate(at, text.Value(id)))
+		}
+		seen[id] = true
+	}
+	return errs
+}
+
+// identity returns what an element is told from others by: its keys, if it has them, or in a set the whole element.
+func identity(element any, keys []string) (id string, has bool) {
+	fields, isMap := element.(map[string]any)
+	if !isMap || len(keys) == 0 {
+		return fmt.Sprint(element), true
+	}
 	values := make([]string, len(keys))
 	for i, k := range keys {
 		if fields[k] == nil {
-			return "", false
+			return "", false // The schema requires the keys.
 		}
 		values[i] = fmt.Sprint(fields[k])
 	}

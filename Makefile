@@ -18,13 +18,24 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 # The longest parts come first. Parts wait for much of their time, so two run at once. With three, there are up to ten control planes, which
 # take half of two cores while nothing happens. Parts do without go vet: the part lint has the same checks for all modules, and go vet
 # would read all dependencies of each.
-PARTS = test-e2e-traffic test-e2e-own test-e2e-fleet test-e2e-shared test-simulation lint test-e2e-kueue test-race test-controlplane test-fuzz test-crossplane test-packages test-bench test-epp test-queries
+PARTS = test-e2e-fleet test-e2e-shared test-e2e-own test-simulation lint test-controlplane test-fuzz test-crossplane test-packages test-bench test-race test-epp test-queries
+# These only take long on slow machines: see .ci/run.
+MORE = test-e2e-traffic test-e2e-engines test-e2e-kueue
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
-test-rest: e2e ## Run the parts of make test-all that make test does not have, two at once. Each part prints its output when it ends.
+test-rest: test-parts ## Run the parts of make test-all that make test does not have, two at once. Each part prints its output when it ends.
+	@$(MAKE) --no-print-directory test-more
+
+.PHONY: test-parts
+test-parts: e2e ## The parts of make test-rest that always run before a change lands.
 	@echo "running $(PARTS)"
 	@$(BESIDE) --jobs=2 $(PARTS)
+
+.PHONY: test-more
+test-more: e2e ## The other parts of make test-rest, which send requests and run engines for long.
+	@echo "running $(MORE)"
+	@$(BESIDE) --jobs=2 $(MORE)
 
 # The function starts no goroutines, so only concurrent calls can have races. The race detector is on only for the test
 # with concurrent calls, because it makes tests take five times as long.
@@ -97,11 +108,12 @@ test-controlplane: ## Apply every example to a real API server, with the real we
 
 .PHONY: test-e2e
 test-e2e: e2e ## Install the packages on whole control planes, serve, break everything, upgrade and uninstall.
-	@$(BESIDE) --jobs=2 test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-kueue
+	@$(BESIDE) --jobs=2 test-e2e-traffic test-e2e-shared test-e2e-fleet test-e2e-own test-e2e-engines test-e2e-kueue
 
 # Some tests install and uninstall packages, break what other tests need, or need several clusters. They have their own
 # control planes.
-OWN = ^(TestXR|TestClaims|TestEngines|TestScaling|TestUpgrade|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
+OWN = ^(TestXR|TestClaims|TestUpgrade)$$
+ENGINES = ^(TestEngines|TestScaling|TestModels|TestModelCache|TestModelClaims|TestAdapters)$$
 TRAFFIC = ^TestTraffic$$
 FLEET = ^TestFleet$$
 KUEUE = ^TestKueue$$
@@ -126,8 +138,12 @@ E2E = cd test/controlplane/e2e && ../../../.cache/bin/e2e.test -test.timeout 60m
 # These need the target e2e, but do not have it as a prerequisite: make would then start them after all targets without
 # prerequisites.
 .PHONY: test-e2e-own
-test-e2e-own: ## The tests of make test-e2e that need control planes of their own. Run make e2e first.
+test-e2e-own: ## The tests of make test-e2e that install, upgrade and uninstall. Run make e2e first.
 	$(E2E) -test.run '$(OWN)'
+
+.PHONY: test-e2e-engines
+test-e2e-engines: ## The tests of make test-e2e that run engines, models, adapters and loaders on control planes of their own. Run make e2e first.
+	$(E2E) -test.run '$(ENGINES)'
 
 .PHONY: test-e2e-traffic
 test-e2e-traffic: ## The tests of make test-e2e that count the answers to requests. Run make e2e first.
@@ -143,7 +159,7 @@ test-e2e-kueue: ## The tests of make test-e2e with Kueue. Run make e2e first.
 
 .PHONY: test-e2e-shared
 test-e2e-shared: ## All other tests of make test-e2e, on one control plane. Run make e2e first.
-	$(E2E) -test.skip '$(OWN)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(SCALED)' -test.parallel 6
+	$(E2E) -test.skip '$(OWN)|$(ENGINES)|$(TRAFFIC)|$(FLEET)|$(KUEUE)|$(SCALED)' -test.parallel 6
 
 # It is no part of make test-all, because KEDA and Prometheus take a quarter of an hour to build.
 .PHONY: test-autoscaling

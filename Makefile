@@ -19,7 +19,7 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 # take half of two cores while nothing happens. Parts do without go vet: the part lint has the same checks for all modules, and go vet
 # would read all dependencies of each.
 PARTS = test-e2e-fleet test-e2e-shared test-e2e-own test-simulation lint test-controlplane test-fuzz test-crossplane test-packages test-bench test-race test-epp test-queries
-# These only take long on slow machines: see .ci/run.
+# .ci/run leaves these out on a machine that would be too slow for them.
 MORE = test-e2e-traffic test-e2e-engines test-e2e-kueue
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 

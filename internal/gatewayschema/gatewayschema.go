@@ -1,27 +1,30 @@
 /*
 Package gatewayschema checks specs of HTTPRoutes and Gateways by the schemas of the Gateway API's CRDs. They are those of the
-standard channel, with the fields that only the experimental one has. It has no rules of CEL: these cost 7 MB of binary, 5 MB of heap, most of a second at each start,
-and a budget for each call. The schemas are generated: see internal/api/xrdgen.
+standard channel, with the fields that only the experimental one has. The schemas are generated: see internal/api/xrdgen.
+
+It has no rules of CEL: these cost 7 MB of binary, 5 MB of heap, most of a second at each start, and a budget for each call. It does
+not use the API server's validator either (k8s.io/kube-openapi/pkg/validation/validate). That compares each error with all others,
+so the errors of one route within the limits take it most of a minute (result.go, AddErrors).
 */
 package gatewayschema
 
 import (
-	"cmp"
 	_ "embed" // The schemas.
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"k8s.io/kube-openapi/pkg/validation/strfmt"
-	"k8s.io/kube-openapi/pkg/validation/validate"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -32,16 +35,20 @@ var (
 	gateway []byte
 )
 
-// A Schema is that of the spec of one kind.
-type Schema func() *spec.Schema
+// A Schema is that of the spec of a kind.
+type Schema struct {
+	Kind string
+
+	spec func() *spec.Schema
+}
 
 // The schemas. They are read when they are first used.
 var (
-	HTTPRoute = read(httpRoute)
-	Gateway   = read(gateway)
+	HTTPRoute = &Schema{"HTTPRoute", read(httpRoute)}
+	Gateway   = &Schema{"Gateway", read(gateway)}
 )
 
-func read(file []byte) Schema {
+func read(file []byte) func() *spec.Schema {
 	return sync.OnceValue(func() *spec.Schema {
 		s := &spec.Schema{}
 		if err := json.Unmarshal(file, s); err != nil {
@@ -51,113 +58,92 @@ func read(file []byte) Schema {
 	})
 }
 
-// Check returns what the schema refuses of a spec, as kube.AsMap returns it without nulls. Fields that the schema does not have may be
-// those of a later Gateway API, so the cluster judges them. The errors are sorted by their paths.
-func (s Schema) Check(path *field.Path, doc map[string]any) field.ErrorList {
-	errs := lists(path, s(), doc)
-	for _, err := range validate.NewSchemaValidator(s(), nil, path.String(), strfmt.Default).Validate(doc).Errors {
-		errs = append(errs, fieldError(path, err))
-	}
-	slices.SortStableFunc(errs, func(a, b *field.Error) int {
-		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Detail, b.Detail))
-	})
-	return errs
+// Fields returns the names of the fields of the spec, sorted.
+func (s *Schema) Fields() []string { return slices.Sorted(maps.Keys(s.spec().Properties)) }
+
+// Check returns what the schema refuses of a spec, as kube.AsMap returns it without nulls, and whose values have the types of the
+// Gateway API. Fields that the schema does not have may be those of a later Gateway API, so the cluster judges them. It stops after
+// kube.MaxProblems errors. They are in the order of the names of the fields.
+func (s *Schema) Check(path *field.Path, doc map[string]any) field.ErrorList {
+	c := checker{}
+	c.value(path, s.spec(), doc)
+	return c.errs[:min(len(c.errs), kube.MaxProblems)]
 }
 
-// fieldError puts an error of the library into the words of the others.
-func fieldError(root *field.Path, err error) *field.Error {
-	wrong := &openapierrors.Validation{}
-	if !errors.As(err, &wrong) {
-		return field.Invalid(root, "", text.OneLine(err.Error()))
-	}
-	path, value := field.NewPath(text.OneLine(wrong.Name)), wrong.Value // A tenant chooses the keys of maps.
-	if s, ok := value.(string); ok {
-		value = text.Value(s)
-	}
-	// Values of headers may be secret.
-	if strings.HasSuffix(wrong.Name, "].value") {
-		value = "[...]"
-	}
-	switch wrong.Code() {
-	case openapierrors.RequiredFailCode:
-		return field.Required(path, "must be set")
-	case openapierrors.TooLongFailCode:
-		return field.TooLongCharacters(path, fmt.Sprint(value), number(wrong.Valid))
-	case openapierrors.MaxItemsFailCode:
-		return field.TooMany(path, number(wrong.Value), number(wrong.Valid))
-	case openapierrors.EnumFailCode:
-		return notSupported(path, value, wrong.Values)
-	}
-	// The library says what should be, with the path before it.
-	_, detail, _ := strings.Cut(wrong.Error(), " in body should ")
-	detail = strings.NewReplacer("greater than or equal to", "at least", "less than or equal to", "at most").Replace(detail)
-	return field.Invalid(path, value, "must "+cmp.Or(detail, "be of another type"))
-}
+type checker struct{ errs field.ErrorList }
 
-func number(v any) int {
-	n, _ := v.(int64)
-	return int(n)
-}
-
-func notSupported(path *field.Path, value any, values []any) *field.Error {
-	valid := make([]string, len(values))
-	for i, v := range values {
-		valid[i] = fmt.Sprint(v)
+func (c *checker) value(path *field.Path, s *spec.Schema, v any) {
+	if len(c.errs) >= kube.MaxProblems {
+		return
 	}
-	if errs := check.OneOf(path, fmt.Sprint(value), valid...); len(errs) > 0 {
-		return errs[0]
+	if len(s.Enum) > 0 {
+		c.errs = append(c.errs, oneOf(path, fmt.Sprint(v), s.Enum)...)
 	}
-	return field.NotSupported(path, fmt.Sprint(value), valid)
-}
-
-// lists returns the elements that a list has twice, which the library does not look for: those with the same keys, and those of sets.
-func lists(path *field.Path, s *spec.Schema, v any) field.ErrorList {
-	var errs field.ErrorList
 	switch v := v.(type) {
 	case map[string]any:
-		for name, of := range s.Properties {
-			if in, has := v[name]; has {
-				errs = append(errs, lists(path.Child(name), &of, in)...)
-			}
-		}
+		c.object(path, s, v)
 	case []any:
-		if s.Items == nil || s.Items.Schema == nil {
-			return nil
-		}
-		errs = twice(path, s, v)
-		for i, element := range v {
-			errs = append(errs, lists(path.Index(i), s.Items.Schema, element)...)
-		}
+		c.list(path, s, v)
+	case string:
+		c.errs = append(c.errs, ofText(path, s, v)...)
+	case int64:
+		c.errs = append(c.errs, ofNumber(path, s, v)...)
 	}
-	return errs
 }
 
-func twice(path *field.Path, s *spec.Schema, list []any) field.ErrorList {
+func (c *checker) object(path *field.Path, s *spec.Schema, fields map[string]any) {
+	if most := ptr.Deref(s.MaxProperties, int64(len(fields))); int64(len(fields)) > most {
+		c.errs = append(c.errs, field.TooMany(path, len(fields), int(most)))
+		return
+	}
+	for _, name := range s.Required {
+		if _, has := fields[name]; !has {
+			c.errs = append(c.errs, field.Required(path.Child(name), "must be set"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if of, known := s.Properties[name]; known {
+			c.value(path.Child(name), &of, fields[name])
+		} else if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+			c.value(path.Key(text.Value(name)), s.AdditionalProperties.Schema, fields[name])
+		}
+	}
+}
+
+// list checks a list, and its elements unless there are too many.
+func (c *checker) list(path *field.Path, s *spec.Schema, list []any) {
+	n := int64(len(list))
+	if least := ptr.Deref(s.MinItems, 0); n < least {
+		c.errs = append(c.errs, field.Invalid(path, n, fmt.Sprintf("must have at least %d elements", least)))
+	}
+	if most := ptr.Deref(s.MaxItems, n); n > most {
+		c.errs = append(c.errs, field.TooMany(path, len(list), int(most)))
+		return
+	}
 	kind, _ := s.Extensions.GetString("x-kubernetes-list-type")
 	keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
-	if kind != "map" && kind != "set" {
-		return nil
-	}
-	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, element := range list {
+		c.value(path.Index(i), s.Items.Schema, element)
+		if kind != "map" && kind != "set" {
+			continue
+		}
 		at := path.Index(i)
 		if len(keys) == 1 {
 			at = at.Child(keys[0])
 		}
 		id, has := identity(element, keys)
 		if has && seen[id] {
-			errs = append(errs, field.Duplicate(at, text.Value(id)))
+			c.errs = append(c.errs, field.Duplicate(at, text.Value(id)))
 		}
 		seen[id] = true
 	}
-	return errs
 }
 
 // identity returns what an element is told from others by: its keys, if it has them, or in a set the whole element.
 func identity(element any, keys []string) (id string, has bool) {
 	fields, isMap := element.(map[string]any)
-	if !isMap || len(keys) == 0 {
+	if !isMap {
 		return fmt.Sprint(element), true
 	}
 	values := make([]string, len(keys))
@@ -168,4 +154,53 @@ func identity(element any, keys []string) (id string, has bool) {
 		values[i] = fmt.Sprint(fields[k])
 	}
 	return strings.Join(values, ", "), true
+}
+
+func oneOf(path *field.Path, v string, enum []any) field.ErrorList {
+	valid := make([]string, len(enum))
+	for i, e := range enum {
+		valid[i] = fmt.Sprint(e)
+	}
+	if v == "" {
+		return field.ErrorList{field.NotSupported(path, v, valid)} // check.OneOf takes it for one that is not set.
+	}
+	return check.OneOf(path, v, valid...)
+}
+
+func ofText(path *field.Path, s *spec.Schema, v string) field.ErrorList {
+	var errs field.ErrorList
+	if least := ptr.Deref(s.MinLength, 0); int64(utf8.RuneCountInString(v)) < least {
+		errs = append(errs, field.Invalid(path, text.Value(v), fmt.Sprintf("must have at least %d characters", least)))
+	}
+	if s.MaxLength != nil {
+		errs = append(errs, check.Length(path, v, int(*s.MaxLength))...)
+	}
+	if len(errs) == 0 && s.Pattern != "" && !compiled(s.Pattern).MatchString(v) {
+		errs = append(errs, field.Invalid(path, text.Value(v), fmt.Sprintf("must match '%s'", s.Pattern)))
+	}
+	return errs
+}
+
+var patterns sync.Map
+
+// compiled returns the regular expression of a pattern. The schemas have some twenty of them.
+func compiled(pattern string) *regexp.Regexp {
+	if re, has := patterns.Load(pattern); has {
+		return re.(*regexp.Regexp) //nolint:forcetypeassert // Only these are stored.
+	}
+	re := regexp.MustCompile(pattern) // TestPatterns would fail.
+	patterns.Store(pattern, re)
+	return re
+}
+
+func ofNumber(path *field.Path, s *spec.Schema, v int64) field.ErrorList {
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		return check.Between(path, v, int64(*s.Minimum), int64(*s.Maximum))
+	case s.Minimum != nil && v < int64(*s.Minimum):
+		return field.ErrorList{field.Invalid(path, v, fmt.Sprintf("must be at least %d", int64(*s.Minimum)))}
+	case s.Maximum != nil && v > int64(*s.Maximum):
+		return field.ErrorList{field.Invalid(path, v, fmt.Sprintf("must be at most %d", int64(*s.Maximum)))}
+	}
+	return nil
 }

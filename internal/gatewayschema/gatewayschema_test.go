@@ -16,7 +16,7 @@ func TestCheck(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		schema gatewayschema.Schema
+		schema *gatewayschema.Schema
 		spec   map[string]any
 		want   []string
 	}{
@@ -24,12 +24,13 @@ func TestCheck(t *testing.T) {
 		"Later":   {"A field of a later Gateway API is the cluster's to judge.", gatewayschema.HTTPRoute, rules(map[string]any{"later": "x"}), nil},
 		"Missing": {"What a kind needs.", gatewayschema.Gateway, map[string]any{"gatewayClassName": "c"}, []string{"spec.listeners: Required value: must be set"}},
 		"Set":     {"A set has each element once.", gatewayschema.HTTPRoute, headers("a", "b", "a"), []string{`spec.rules[0].filters[0].requestHeaderModifier.remove[2]: Duplicate value: "a"`}},
+		"Key":     {"A tenant chooses the keys of maps.", gatewayschema.Gateway, map[string]any{"gatewayClassName": "c", "listeners": []any{map[string]any{"name": "a", "port": int64(80), "protocol": "HTTP"}}, "infrastructure": map[string]any{"labels": map[string]any{"a/b": "!"}}}, []string{`spec.infrastructure.labels[a/b]: Invalid value: "!": must match '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'`}},
 		"Sorted": {
 			"By the paths.", gatewayschema.HTTPRoute,
 			rules(map[string]any{"backendRefs": []any{map[string]any{"weight": int64(-1)}}, "name": "A", "matches": []any{map[string]any{"method": "get"}}}),
 			[]string{
 				"spec.rules[0].backendRefs[0].name: Required value: must be set",
-				"spec.rules[0].backendRefs[0].weight: Invalid value: -1: must be at least 0",
+				"spec.rules[0].backendRefs[0].weight: Invalid value: -1: must be from 0 to 1000000",
 				`spec.rules[0].matches[0].method: Unsupported value: "get": supported values: "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH" (did you mean "GET"?)`,
 				`spec.rules[0].name: Invalid value: "A": must match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'`,
 			},

@@ -122,6 +122,10 @@ func routers() []Case {
 				return object{"matches": repeat(30, same(object{"path": object{"value": "/"}})), "timeouts": object{"request": "x"}}
 			})}})
 		}),
+		service("matches of the route, each with mistakes", func() list {
+			match := object{"headers": repeat(16, same(object{})), "queryParams": repeat(16, same(object{}))}
+			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": repeat(16, same(object{"matches": repeat(64, same(match))}))}})
+		}),
 		service("host names", func() list {
 			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "hostnames": repeat(60_000, func(i int) any { return fmt.Sprintf("Host_%d", i) })}})
 		}),

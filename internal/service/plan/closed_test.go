@@ -14,6 +14,7 @@ func TestClosedPaths(t *testing.T) {
 	rewrite := func(matches, to string) string {
 		return "{matches: [" + matches + "], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: " + to + "}}}]}"
 	}
+	const strip = "filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]"
 	load, unload, post, below := "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/adapters", "/adapters/"
 	match := func(n int) string {
 		return "{matches: [" + strings.TrimSuffix(strings.Repeat("{path: {value: /x}}, ", n), ", ") + "]}"
@@ -28,6 +29,11 @@ func TestClosedPaths(t *testing.T) {
 		"Prefix": {
 			reason: "A prefix that is removed is in front of them.", rules: []string{rewrite("{path: {type: PathPrefix, value: /chat}}", "/"), rewrite("{path: {value: /b/}}", "/")},
 			want: []string{post, below, "/b" + post, "/b" + below, "/b" + load, "/b" + unload, "/chat" + post, "/chat" + below, "/chat" + load, "/chat" + unload, load, unload},
+		},
+		"Backends": {
+			reason: "Several backends may replace the prefixes of several matches, but no exact path.",
+			rules:  []string{"{matches: [{path: {type: PathPrefix, value: /chat}}, {path: {value: /b/}}, {path: {type: Exact, value: /a}}], backendRefs: [{name: one, port: 1, " + strip + "}, {name: two, port: 1, " + strip + "}]}"},
+			want:   []string{post, below, "/b" + post, "/b" + below, "/b" + load, "/b" + unload, "/chat" + post, "/chat" + below, "/chat" + load, "/chat" + unload, load, unload},
 		},
 		"Part": {
 			reason: "A part of them may be written in another way.", rules: []string{rewrite("{path: {value: /api}}", "/v1")},

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -20,14 +19,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// The top-level fields of the specs. Any other top-level field is a mistake, such as a whole
-// HTTPRoute instead of its spec. Nested fields are rendered even if they are newer than the Go
-// types here.
-var (
-	routeFields   = []string{"hostnames", "parentRefs", "rules", "useDefaultGateways"}
-	gatewayFields = []string{"addresses", "allowedListeners", "defaultScope", "gatewayClassName", "infrastructure", "listeners", "tls"}
-)
-
 // gatewayDuration matches a duration of the Gateway API (GEP-2257).
 var gatewayDuration = regexp.MustCompile(`^([0-9]{1,5}(h|m|s|ms)){1,4}$`)
 
@@ -40,14 +31,14 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	var spec gateway.HTTPRouteSpec
 	readable := role.HTTPRoute == nil
 	if role.HTTPRoute != nil {
-		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList {
+		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList {
 			readable = true
 			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
 		})...)
 	}
 	var g gateway.GatewaySpec
 	if role.Gateway != nil {
-		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), "Gateway", gatewayFields, gatewayschema.Gateway, &g, func(p *field.Path) field.ErrorList {
+		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), gatewayschema.Gateway, &g, func(p *field.Path) field.ErrorList {
 			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
 		})...)
 	}
@@ -95,8 +86,11 @@ func (r *Router) planHostnames(path *field.Path, spec *gateway.HTTPRouteSpec, ac
 // unknownToGateway says what is known of a field that the types of the Gateway API do not have.
 const unknownToGateway = "Gateway API v1.6 has none of that name"
 
-// readSpec reads a document as the spec of a kind. It calls then, which checks more, if the document can be read and no list is too long.
-func readSpec(doc *kube.Document, path *field.Path, kind string, known []string, schema gatewayschema.Schema, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+// readSpec reads a document as the spec of a kind. It calls then, which checks more, if the document can be read and its lists have
+// lengths that the schema allows. What these checks cost is bounded by that. A top-level field that the schema does not have is a
+// mistake, such as a whole HTTPRoute instead of its spec. Nested fields are rendered even if they are newer than the schema.
+func readSpec(doc *kube.Document, path *field.Path, schema *gatewayschema.Schema, into any, then func(*field.Path) field.ErrorList) field.ErrorList {
+	kind, known := schema.Kind, schema.Fields()
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(doc.GetFields())) {
 		switch {
@@ -118,9 +112,9 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 		return errs
 	}
 	refused := schema.Check(path, kube.AsMap(kube.WithoutNulls(doc)))
-	// What the other checks cost is bounded by the lengths of the lists.
-	if tooMany := refused.Filter(func(err error) bool { return !isTooMany(err) }); len(tooMany) > 0 {
-		return tooMany
+	isTooMany := func(e *field.Error) bool { return e.Type == field.ErrorTypeTooMany }
+	if len(refused) >= kube.MaxProblems || slices.ContainsFunc(refused, isTooMany) {
+		return refused
 	}
 	errs = then(path)
 	said := map[string]bool{}
@@ -129,12 +123,7 @@ func readSpec(doc *kube.Document, path *field.Path, kind string, known []string,
 	}
 	// The other checks say more of the same field.
 	refused = slices.DeleteFunc(refused, func(e *field.Error) bool { return said[e.Field] })
-	return append(errs, refused[:min(len(refused), kube.MaxProblems)]...)
-}
-
-func isTooMany(err error) bool {
-	e := &field.Error{}
-	return errors.As(err, &e) && e.Type == field.ErrorTypeTooMany
+	return append(errs, refused...)
 }
 
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
@@ -180,19 +169,13 @@ func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
 	if len(spec.Listeners) == 0 {
 		errs = append(errs, field.Required(path.Child("listeners"), "must have at least one listener, such as {name: http, port: 80, protocol: HTTP}"))
 	}
-	names := map[gateway.SectionName]bool{}
 	for i := range spec.Listeners {
 		l, at := &spec.Listeners[i], path.Child("listeners").Index(i)
-		switch {
-		case l.Name == "":
+		if l.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), "each listener has a name of its own"))
-		case names[l.Name]:
-			errs = append(errs, field.Duplicate(at.Child("name"), l.Name))
-		default:
+		} else {
 			errs = append(errs, check.Name(at.Child("name"), string(l.Name))...)
 		}
-		names[l.Name] = true
-		errs = append(errs, check.Port(at.Child("port"), l.Port)...)
 		if l.Protocol == "" {
 			errs = append(errs, field.Required(at.Child("protocol"), "must be HTTP, HTTPS or another protocol of the Gateway API"))
 		}

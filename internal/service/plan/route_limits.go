@@ -204,22 +204,22 @@ func modifierLimits(path *field.Path, m *gateway.HTTPPathModifier, onePrefix boo
 	if m == nil {
 		return nil
 	}
-	errs := union(path, "type", string(m.Type), map[string]bool{"replaceFullPath": m.ReplaceFullPath != nil, "replacePrefixMatch": m.ReplacePrefixMatch != nil})
+	errs := union(path, "a path of type", string(m.Type), map[string]bool{"replaceFullPath": m.ReplaceFullPath != nil, "replacePrefixMatch": m.ReplacePrefixMatch != nil})
 	if m.Type == gateway.PrefixMatchHTTPPathModifier && !onePrefix {
 		errs = append(errs, field.Invalid(path.Child("type"), m.Type, "must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix"))
 	}
 	return errs
 }
 
-// union checks that of some fields the one that a type names is set, and no other.
-func union(path *field.Path, typeField, of string, isSet map[string]bool) field.ErrorList {
+// union checks that of some fields the one that a type names is set, and no other. what has that type.
+func union(path *field.Path, what, of string, isSet map[string]bool) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(isSet)) {
 		switch named := strings.EqualFold(name, of); {
 		case named && !isSet[name]:
-			errs = append(errs, field.Required(path.Child(name), fmt.Sprintf("must be set for %s %s", typeField, of)))
+			errs = append(errs, field.Required(path.Child(name), fmt.Sprintf("must be set for %s %s", what, of)))
 		case isSet[name] && !named:
-			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("must be left out for %s %s", typeField, of)))
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("must be left out of %s %s", what, text.Value(of))))
 		}
 	}
 	return errs
@@ -262,7 +262,7 @@ func authLimits(path *field.Path, a *gateway.HTTPExternalAuthFilter) field.Error
 		return nil
 	}
 	errs := backendPort(path.Child("backendRef"), &a.BackendRef)
-	return append(errs, union(path, "protocol", string(a.ExternalAuthProtocol), map[string]bool{"grpc": a.GRPCAuthConfig != nil, "http": a.HTTPAuthConfig != nil})...)
+	return append(errs, union(path, "an ExternalAuth filter of protocol", string(a.ExternalAuthProtocol), map[string]bool{"grpc": a.GRPCAuthConfig != nil, "http": a.HTTPAuthConfig != nil})...)
 }
 
 var knownFilters = append([]gateway.HTTPRouteFilterType{
@@ -278,19 +278,13 @@ func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 	if i := slices.IndexFunc(knownFilters, func(t gateway.HTTPRouteFilterType) bool { return strings.EqualFold(string(t), string(f.Type)) }); i >= 0 && knownFilters[i] != f.Type {
 		return field.ErrorList{field.Invalid(path.Child("type"), text.Value(string(f.Type)), fmt.Sprintf("must be %s", knownFilters[i]))}
 	}
-	var errs field.ErrorList
+	isSet := map[string]bool{}
 	v := reflect.ValueOf(f).Elem()
 	for i := 1; i < v.NumField(); i++ {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		ofType := strings.EqualFold(name, string(f.Type))
-		switch set := !v.Field(i).IsNil(); {
-		case ofType && !set:
-			errs = append(errs, field.Required(path.Child(name), "must be set for a filter of type "+string(f.Type)))
-		case set && !ofType:
-			errs = append(errs, field.Forbidden(path.Child(name), "must be left out of a filter of type "+text.Value(string(f.Type))))
-		}
+		isSet[name] = !v.Field(i).IsNil()
 	}
-	return errs
+	return union(path, "a filter of type", string(f.Type), isSet)
 }
 
 // gatewayLimits checks most of what the Gateway CRD has rules of CEL or alternatives for.

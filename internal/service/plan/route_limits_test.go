@@ -15,6 +15,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/schematest"
 	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // definition is the real one, of the experimental channel: it has all fields.
@@ -38,6 +39,18 @@ func repeated(n int, element string) string {
 		all[i] = strings.ReplaceAll(element, "%d", strconv.Itoa(i))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func checkedRoute(t *testing.T, doc string) field.ErrorList {
+	t.Helper()
+	spec := gateway.HTTPRouteSpec{}
+	return readSpec(document(t, doc), field.NewPath("httproute"), gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
+}
+
+func checkedGateway(t *testing.T, doc string) field.ErrorList {
+	t.Helper()
+	spec := gateway.GatewaySpec{}
+	return readSpec(document(t, doc), field.NewPath("gateway"), gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
 }
 
 type limit struct {
@@ -117,8 +130,8 @@ func TestRouteLimits(t *testing.T) {
 			reason: "Shares are from 0 to a million.",
 			spec:   rule(`backendRefs: [{name: a, port: 1, weight: -1}, {name: b, port: 1, weight: 1000001}]`),
 			want: []string{
-				`httproute.rules[0].backendRefs[0].weight: Invalid value: -1: must be at least 0`,
-				`httproute.rules[0].backendRefs[1].weight: Invalid value: 1000001: must be at most 1000000`,
+				`httproute.rules[0].backendRefs[0].weight: Invalid value: -1: must be from 0 to 1000000`,
+				`httproute.rules[0].backendRefs[1].weight: Invalid value: 1000001: must be from 0 to 1000000`,
 			},
 		},
 		"Ports": {
@@ -126,7 +139,7 @@ func TestRouteLimits(t *testing.T) {
 			spec:   rule(`backendRefs: [{name: a}, {name: b, port: 65536}, {name: c, kind: InferencePool, group: inference.networking.k8s.io}]`),
 			want: []string{
 				`httproute.rules[0].backendRefs[0].port: Required value: must be the port of the Service`,
-				`httproute.rules[0].backendRefs[1].port: Invalid value: 65536: must be at most 65535`,
+				`httproute.rules[0].backendRefs[1].port: Invalid value: 65536: must be from 1 to 65535`,
 			},
 		},
 		"RuleNames": {
@@ -187,8 +200,8 @@ func TestRouteLimits(t *testing.T) {
 			reason: "It has the field of its type.",
 			spec:   filter(`{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replacePrefixMatch: /}}}`),
 			want: []string{
-				`httproute.rules[0].filters[0].urlRewrite.path.replaceFullPath: Required value: must be set for type ReplaceFullPath`,
-				`httproute.rules[0].filters[0].urlRewrite.path.replacePrefixMatch: Forbidden: must be left out for type ReplaceFullPath`,
+				`httproute.rules[0].filters[0].urlRewrite.path.replaceFullPath: Required value: must be set for a path of type ReplaceFullPath`,
+				`httproute.rules[0].filters[0].urlRewrite.path.replacePrefixMatch: Forbidden: must be left out of a path of type ReplaceFullPath`,
 			},
 		},
 		"PrefixInBackends": {
@@ -219,7 +232,7 @@ func TestRouteLimits(t *testing.T) {
 				`httproute.rules[0].filters[0].requestMirror.backendRef.port: Required value: must be the port of the Service`,
 				`httproute.rules[0].filters[0].requestMirror.fraction.numerator: Invalid value: 3: must be at most the denominator, which is 2`,
 				`httproute.rules[0].filters[0].requestMirror.fraction: Forbidden: must be left out beside percent`,
-				`httproute.rules[0].filters[0].requestMirror.percent: Invalid value: 101: must be at most 100`,
+				`httproute.rules[0].filters[0].requestMirror.percent: Invalid value: 101: must be from 0 to 100`,
 			},
 		},
 		"AllOrigins": {
@@ -283,10 +296,7 @@ func TestRouteLimits(t *testing.T) {
 	crd := definition(t, "httproutes")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := gateway.HTTPRouteSpec{}
-			path := field.NewPath("httproute")
-			errs := readSpec(document(t, tc.spec), path, "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
-			compareLimit(t, tc, errs, crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
+			compareLimit(t, tc, checkedRoute(t, tc.spec), crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}
 }
@@ -347,10 +357,7 @@ func TestGatewayLimits(t *testing.T) {
 	crd := definition(t, "gateways")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := gateway.GatewaySpec{}
-			path := field.NewPath("gateway")
-			errs := readSpec(document(t, tc.spec), path, "Gateway", gatewayFields, gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
-			compareLimit(t, tc, errs, crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
+			compareLimit(t, tc, checkedGateway(t, tc.spec), crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}
 }
@@ -364,11 +371,19 @@ func TestAcceptedRoutes(t *testing.T) {
 		"BlanksInside": `{parentRefs: [{name: g}], rules: [{matches: [{headers: [{name: user-agent, type: RegularExpression, value: " a  bot"}]}]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := gateway.HTTPRouteSpec{}
-			if errs := readSpec(document(t, doc), field.NewPath("httproute"), "HTTPRoute", routeFields, gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) }); len(errs) > 0 {
+			if errs := checkedRoute(t, doc); len(errs) > 0 {
 				t.Error(errs)
 			}
 		})
+	}
+}
+
+// TestManyMistakes proves that a route within the limits of its lists, in which nearly everything is wrong, costs only some errors.
+func TestManyMistakes(t *testing.T) {
+	match := `{headers: ` + repeated(16, "{}") + `, queryParams: ` + repeated(16, "{}") + `}`
+	errs := checkedRoute(t, `{parentRefs: [{name: g}], rules: `+repeated(16, `{matches: `+repeated(64, match)+`}`)+`}`)
+	if len(errs) != kube.MaxProblems {
+		t.Errorf("there are %d errors, want %d", len(errs), kube.MaxProblems)
 	}
 }
 

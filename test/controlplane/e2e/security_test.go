@@ -260,6 +260,7 @@ func (n *tenant) noRevision(services dynamic.ResourceInterface) {
 		n.Fatal(err)
 	}
 	o.SetManagedFields(nil)
+	o.SetResourceVersion("") // Crossplane may write it at the same time.
 	if _, err := n.c.Apply(n.Context(), o, "platform"); err != nil {
 		n.Errorf("the platform team cannot choose a revision: %v", err)
 	}

@@ -45,6 +45,7 @@ type Cache struct {
 	problems field.ErrorList
 	snapshot scheduling.Snapshot
 	plan     *plan.Plan
+	observed *observe.ObservedState
 	renderer *render.Renderer
 	objects  []kube.Object
 }
@@ -97,9 +98,9 @@ func (m *Cache) Plan() error {
 	if m.renderer, err = render.New(m.plan); err != nil {
 		return err
 	}
-	state := observe.Read(m.call.Request, m.plan)
+	m.observed = observe.Read(m.call.Request, m.plan)
 	users, known := observe.CacheUsers(m.call.Request)
-	m.plan.PlaceCache(users, known, &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: state.Weights})
+	m.plan.PlaceCache(users, known, &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: m.observed.Weights})
 	return nil
 }
 
@@ -121,14 +122,13 @@ func (m *Cache) Require() error {
 
 // Respond answers with the objects, the status and the conditions.
 func (m *Cache) Respond() error {
-	state := observe.Read(m.call.Request, m.plan)
-	if err := composite.Refusal(composite.ReasonNameConflict, state.Conflicts(m.objects).Refused); err != nil {
+	if err := composite.Refusal(composite.ReasonNameConflict, m.observed.Conflicts(m.objects).Refused); err != nil {
 		return err
 	}
 	if err := composite.Refusal(composite.ReasonTooLarge, m.tooLarge()); err != nil {
 		return err
 	}
-	e := observe.Evaluate(m.plan, state, m.objects, nil)
+	e := m.observed.Evaluate(m.objects, nil)
 	conditions := conditionsOf(&e)
 	ready := true
 	for _, c := range conditions {

@@ -35,6 +35,7 @@ type Service struct {
 	shared   *plan.SharedCache
 	scales   map[string]*plan.Scale
 	plan     *plan.Plan
+	observed *observe.ObservedState
 	renderer *render.Renderer
 	objects  []kube.Object
 	deferred []plan.Deferred
@@ -118,14 +119,10 @@ func (s *Service) place() error {
 	if s.renderer, err = render.New(s.plan); err != nil {
 		return err
 	}
-	state := observe.Read(s.call.Request, s.plan)
-	extra, others := state.Extra()
-	running := &plan.Running{
-		Now: s.call.Now, Revision: s.renderer.Revisions(), Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(),
-		LastFailure: state.LastFailure, Crashes: state.Crashes(),
-		PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, Taken: state.Taken, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, Metrics: state.Metrics, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns,
-		MayStop: state.MayStop, Loader: s.renderer.Loader(), HasAdapterClaim: state.HasAdapterClaim(), Weights: state.Weights, Size: sizeOf(s.renderer), Room: roomForReplicas,
-	}
+	s.observed = observe.Read(s.call.Request, s.plan)
+	running := s.observed.Running()
+	running.Now, running.Revision, running.Loader = s.call.Now, s.renderer.Revisions(), s.renderer.Loader()
+	running.Size, running.Room = sizeOf(s.renderer), roomForReplicas
 	s.problems = s.plan.Place(running)
 	if err := s.invalid(); err != nil {
 		return err
@@ -151,23 +148,22 @@ func (s *Service) Require() error {
 // Respond evaluates what exists, and answers with the objects, the status and the
 // conditions. Only an object that does not exist is ever deferred.
 func (s *Service) Respond() error {
-	state := observe.Read(s.call.Request, s.plan)
-	deferred := append(append(s.deferred, s.plan.Deferred...), s.plan.DeferForGang(state.PodGroup, state.Observed)...)
-	deferred = append(deferred, s.plan.DeferForWeights(state.Observed)...)
-	deferred = append(deferred, s.plan.DeferUnchecked(s.objects, state.Observed)...)
+	state := s.observed
+	deferred := slices.Concat(s.deferred, s.plan.Deferred, s.plan.DeferForGang(state.PodGroup, state.Observed),
+		s.plan.DeferForWeights(state.Observed), s.plan.DeferUnchecked(s.objects, state.Observed))
 	conflicts := state.Conflicts(s.objects)
-	if err := s.refusal(state, conflicts.Refused); err != nil {
+	if err := s.refusal(conflicts.Refused); err != nil {
 		return err
 	}
 	deferred = append(deferred, conflicts.Deferred...)
 	s.plan.Warnings = append(s.plan.Warnings, conflicts.Warnings...)
 	objects := render.Without(s.objects, slices.Concat(deferred, conflicts.Spared))
-	return s.call.Accept(observe.Evaluate(s.plan, state, objects, deferred).Answer)
+	return s.call.Accept(state.Evaluate(objects, deferred).Answer)
 }
 
 // refusal is why the objects cannot be applied, or nil. All problems are reported at once.
-func (s *Service) refusal(state *observe.ObservedState, conflicts field.ErrorList) error {
-	changes := state.ForbiddenChanges(s.objects)
+func (s *Service) refusal(conflicts field.ErrorList) error {
+	changes := s.observed.ForbiddenChanges(s.objects)
 	reason := composite.ReasonTooLarge
 	switch {
 	case composite.InputInvalid(changes):

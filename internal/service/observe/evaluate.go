@@ -48,32 +48,32 @@ type evaluator struct {
 
 // Evaluate compares the desired objects of a plan with the observed state. The objects do
 // not include the deferred ones.
-func Evaluate(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []plan.Deferred) Evaluation {
-	e := newEvaluator(p, r, objects, deferred)
+func (r *ObservedState) Evaluate(objects []kube.Object, deferred []plan.Deferred) Evaluation {
+	e := newEvaluator(r, objects, deferred)
 	v := e.evaluation()
-	v.Answer.Objects, v.Answer.Status, v.Due = objects, v.Status, p.Due
+	v.Answer.Objects, v.Answer.Status, v.Due = objects, v.Status, r.plan.Due
 	return v
 }
 
-func newEvaluator(p *plan.Plan, r *ObservedState, objects []kube.Object, deferred []plan.Deferred) *evaluator {
+func newEvaluator(r *ObservedState, objects []kube.Object, deferred []plan.Deferred) *evaluator {
 	e := &evaluator{
-		plan:        p,
+		plan:        r.plan,
 		state:       r,
 		deferred:    deferred,
 		objects:     make([]*objectState, 0, len(objects)),
 		byKey:       make(map[key.Key]*objectState, len(objects)),
 		pods:        r.pods(),
 		failing:     r.failuresByName(),
-		total:       newRoleCounts(p),
+		total:       newRoleCounts(r.plan),
 		groups:      map[int32]bool{},
 		waiting:     map[string]*wait{},
-		entrypoints: make(map[string]routeObjects, len(p.Clusters)),
+		entrypoints: make(map[string]routeObjects, len(r.plan.Clusters)),
 	}
 	e.evaluateObjects(objects)
 	e.passStartedGangs()
 	e.passAdmitted()
-	for i := range p.Clusters {
-		if c := &p.Clusters[i]; c.Target.Remote() {
+	for i := range r.plan.Clusters {
+		if c := &r.plan.Clusters[i]; c.Target.Remote() {
 			e.waiting[c.Target.Cluster] = e.waits(c)
 		}
 	}

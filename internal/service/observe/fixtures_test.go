@@ -394,9 +394,11 @@ type evaluated struct {
 func (s *scene) evaluate() evaluated {
 	state := Read(s.request(), s.plan)
 	s.plan.Rollout.Rollout = (&v1alpha1.InferenceServiceSpec{}).RolloutOf()
-	extra, others := state.Extra()
-	s.plan.RollOut(&plan.Running{Revision: map[string]string{"engine": hash}, Replica: state.Replica, Extra: extra, Others: others, Recovery: state.Recovery, Leader: state.Leaders(), LastFailure: state.LastFailure, Crashes: state.Crashes(), PodGroup: state.PodGroup, Admitted: state.Admitted, Awaits: state.Awaits, Observed: state.Observed, PoolType: state.PoolType, ServiceRole: state.ServiceRole, SidecarAccounts: state.SidecarAccounts, Metrics: state.Metrics, PickerConfig: state.PickerConfig, PickerRuns: state.PickerRuns, MayStop: state.MayStop})
-	e := newEvaluator(s.plan, state, s.objects, s.deferred)
+	running := state.Running()
+	running.Revision = map[string]string{"engine": hash}
+	running.Weights = nil // Tests of weights plan the loading themselves.
+	s.plan.RollOut(running)
+	e := newEvaluator(state, s.objects, s.deferred)
 	return evaluated{e.evaluation(), e.objects}
 }
 

@@ -52,6 +52,20 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 	}
 }
 
+// Running returns what planning reads of the observed state. It does not know the time of the call, nor what is rendered.
+func (r *ObservedState) Running() *plan.Running {
+	extra, others := r.Extra()
+	return &plan.Running{
+		Replica: r.Replica, Extra: extra, Others: others,
+		Recovery: r.Recovery, LastFailure: r.LastFailure, Crashes: r.Crashes(), Leader: r.Leaders(),
+		PodGroup: r.PodGroup, Admitted: r.Admitted, Awaits: r.Awaits,
+		Observed: r.Observed, Taken: r.Taken,
+		PoolType: r.PoolType, ServiceRole: r.ServiceRole, SidecarAccounts: r.SidecarAccounts,
+		Metrics: r.Metrics, PickerConfig: r.PickerConfig, PickerRuns: r.PickerRuns, MayStop: r.MayStop,
+		HasAdapterClaim: r.HasAdapterClaim(), Weights: r.Weights,
+	}
+}
+
 // Observed tells whether the composed resource of that key exists.
 func (r *ObservedState) Observed(k key.Key) bool { return r.req.Observed(k).Exists() }
 

@@ -200,6 +200,6 @@ func BenchmarkEvaluate(b *testing.B) {
 	s := running(newScene(b)).pods(replicaPods(0)...)
 	req := s.request()
 	for b.Loop() {
-		Evaluate(s.plan, Read(req, s.plan), s.objects, nil)
+		Read(req, s.plan).Evaluate(s.objects, nil)
 	}
 }

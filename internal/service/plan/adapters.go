@@ -94,8 +94,8 @@ func adaptersOf(c *v1alpha1.AdapterCache, s naming.Identity) *Adapters {
 }
 
 // planAdapters completes the claim by the Input and the roles, and refuses what cannot work.
-func (p *Plan) planAdapters(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
-	c := spec.AdapterCache
+func (p *Plan) planAdapters(in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+	c := p.spec.AdapterCache
 	if c == nil || len(p.Roles) == 0 {
 		return nil
 	}

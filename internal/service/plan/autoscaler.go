@@ -58,7 +58,7 @@ type ExternalMetric struct {
 }
 
 // planAutoscalers plans the autoscalers of the roles.
-func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+func (p *Plan) planAutoscalers(in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
 	var errs field.ErrorList
 	for _, r := range p.Roles {
 		if !r.scaling.Autoscales() {
@@ -71,7 +71,7 @@ func (p *Plan) planAutoscalers(spec *v1alpha1.InferenceServiceSpec, in *inputv1a
 		errs = append(errs, podspec.ValidateAutoscaler(metrics, s.Behavior, at)...)
 		p.warnOfPodMetrics(metrics, s.Triggers, at)
 		if s.Target != nil {
-			errs = append(errs, p.planTarget(a, r, spec, in, at.Child("target"))...)
+			errs = append(errs, p.planTarget(a, r, in, at.Child("target"))...)
 		}
 		if s.Triggers != nil {
 			errs = append(errs, policy.checkTriggers(at.Child("triggers"), s.Triggers)...)
@@ -155,7 +155,7 @@ func (p *tenantPolicy) checkTriggers(at *field.Path, triggers []v1alpha1.Scaling
 }
 
 // planTarget plans what measures the target of a role: a query of KEDA, the endpoint picker, or an external metric.
-func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, at *field.Path) field.ErrorList {
+func (p *Plan) planTarget(a *Autoscaler, r *Role, in *inputv1alpha1.Input, at *field.Path) field.ErrorList {
 	set := r.scaling.Target.Set()
 	if len(set) != 1 {
 		return nil // Validation says so.
@@ -167,11 +167,11 @@ func (p *Plan) planTarget(a *Autoscaler, r *Role, spec *v1alpha1.InferenceServic
 	}
 	// Only with KEDA: see validateScaling. Then another policy does not suffice, and checkPickerTarget says what does.
 	picker := in.Scaling.Source == inputv1alpha1.ScalingSourceEndpointPicker
-	if !picker && replicates(spec.Placement) {
+	if !picker && replicates(p.spec.Placement) {
 		errs = append(errs, field.Forbidden(at, "must be left out where spec.placement runs all replicas in each of several clusters, because metrics do not tell these apart: use the policy Spread or Failover, or metrics or triggers"))
 	}
 	if picker {
-		return append(errs, p.planPickerTarget(a, r, target, spec, at)...)
+		return append(errs, p.planPickerTarget(a, r, target, at)...)
 	}
 	if in.Scaling.Provider == inputv1alpha1.ScalingProviderKEDA && in.Scaling.Prometheus.ServerAddress == "" {
 		errs = append(errs, field.Forbidden(at, "must be left out until the platform team says where Prometheus is"+setBy("scaling.prometheus.serverAddress")))

@@ -33,34 +33,22 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 		snapshot:          &snapshot,
 		groups:            ptr.Deref(spec.Replicas, 1),
 	}
-	errs = append(errs, p.planRoles(spec, in, policy, newRouteAccess(s, spec, in, policy, &snapshot))...)
-	errs = append(errs, p.planWeights(spec, in, policy)...)
-	errs = append(errs, p.planAdapters(spec, in, policy)...)
+	errs = append(errs, p.planRoles(in, policy)...)
+	errs = append(errs, p.planWeights(in, policy)...)
+	errs = append(errs, p.planAdapters(in, policy)...)
 	errs = append(errs, refuseOutsideFleet(spec)...)
-	errs = append(errs, p.planAutoscalers(spec, in, policy)...)
-	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), spec.Model)...)
-	p.warnWithoutRouter()
-	p.warnOfPorts()
-	p.Warnings = append(p.Warnings, warnOfPlacement(spec, p.Roles)...)
-	p.warnOfDisagreement()
+	errs = append(errs, p.planAutoscalers(in, policy)...)
 	p.planBootstrap()
-	p.warnOfSidecarConnectors()
-	p.warnOfTLS()
-	p.warnOfContext(spec.ProfileName, in)
-	p.warnOfPartition(spec.Replicas)
 	gang, more := planGang(spec.SchedulingStrategy, in, p.Roles)
-	more = append(more, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.gang = gang
-	p.warnOfScaling()
-	p.warnOfPartReplicas()
-	p.Warnings = append(p.Warnings, gang.warnWithoutGang(spec.SchedulingStrategy)...)
-	clusters := scheduling.OutsideFleet(s.Namespace, spec.Placement)
+	errs = append(errs, more...)
+	errs = append(errs, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
 	p.inFleet = scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
 	errs = append(errs, checkPodLimits(p.Roles, gang, p.inFleet)...)
-	if errs = append(errs, more...); len(errs) == 0 {
-		errs = append(tooMany(p.Roles, spec.Replicas, max(1, len(clusters))), policy.checkLimits(p, spec.Replicas)...)
+	if len(errs) == 0 {
+		errs = append(p.tooMany(), policy.checkLimits(p)...)
 	}
 	if policy.security == nil && len(errs) == 0 {
 		errs = append(errs, field.InternalError(field.NewPath("input", "podSecurity"), errNoPodSecurity))
@@ -73,10 +61,29 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	}
 	if p.inFleet {
 		p.FleetRoute = p.fleetRoute(in)
-		p.Warnings = append(p.Warnings, p.warnOfMoves(spec.Placement)...)
+	}
+	p.warnOfSpec(in)
+	return p, nil
+}
+
+// warnOfSpec warns of what the roles and the settings of the service say together.
+func (p *Plan) warnOfSpec(in *inputv1alpha1.Input) {
+	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), p.spec.Model)...)
+	p.warnWithoutRouter()
+	p.warnOfPorts()
+	p.Warnings = append(p.Warnings, warnOfPlacement(p.spec, p.Roles)...)
+	p.warnOfDisagreement()
+	p.warnOfSidecarConnectors()
+	p.warnOfTLS()
+	p.warnOfContext(p.spec.ProfileName, in)
+	p.warnOfPartition()
+	p.warnOfScaling()
+	p.warnOfPartReplicas()
+	p.Warnings = append(p.Warnings, p.gang.warnWithoutGang(p.spec.SchedulingStrategy)...)
+	if p.inFleet {
+		p.warnOfMoves()
 		p.warnOfUncounted()
 	}
-	return p, nil
 }
 
 // Place decides in which clusters the replicas run. A rollout may run further ones in the fleet, which
@@ -123,18 +130,16 @@ const maxWorkloads = 4096
 
 // tooMany refuses more replicas than any answer could carry. Where no number of groups, or of replicas of the largest
 // role, would do, it names all roles. The size of an answer with fewer replicas is measured after rendering.
-func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
-	each, most := int64(0), roles[0]
-	for _, r := range roles {
+func (p *Plan) tooMany() field.ErrorList {
+	clusters := max(1, len(scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement)))
+	each, most := int64(0), p.Roles[0]
+	for _, r := range p.Roles {
 		each += int64(r.Most())
 		if r.Most() > most.Most() {
 			most = r
 		}
 	}
-	times := int64(clusters)
-	if groups != nil {
-		times *= int64(*groups)
-	}
+	groups, times := p.spec.Replicas, int64(clusters)*int64(p.groups)
 	total := each * times
 	if total <= maxWorkloads {
 		return nil
@@ -153,8 +158,9 @@ func tooMany(roles []*Role, groups *int32, clusters int) field.ErrorList {
 }
 
 // planRoles plans the serving roles first, because the router depends on them.
-func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy, access *routeAccess) field.ErrorList {
+func (p *Plan) planRoles(in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
 	var errs field.ErrorList
+	spec, access := p.spec, newRouteAccess(p.Service, p.spec, in, policy, p.snapshot)
 	pairs, load := hasPairs(spec), loadsOf(spec, p.Service)
 	for i := range spec.Roles {
 		if spec.Roles[i].ComponentType == v1alpha1.ComponentTypeRouter || unmerged(spec, i) {
@@ -183,10 +189,9 @@ func (p *Plan) planRoles(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.
 // layout returns the plan of one cluster with all groups and replicas, and without gangs.
 func (p *Plan) layout(t scheduling.Target) ClusterPlan {
 	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
-	n := ptr.Deref(p.spec.Replicas, 1)
-	c.Groups = make([]Group, n)
-	for i := range n {
-		c.Groups[i] = p.group(&c, i)
+	c.Groups = make([]Group, p.groups)
+	for i := range c.Groups {
+		c.Groups[i] = p.group(&c, int32(i))
 	}
 	return c
 }

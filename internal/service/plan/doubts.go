@@ -55,8 +55,8 @@ func (p *Plan) warnOfPorts() {
 }
 
 // warnOfPartition warns of a partition above the index of every unit that there may be.
-func (p *Plan) warnOfPartition(groups *int32) {
-	units := int32(0)
+func (p *Plan) warnOfPartition() {
+	groups, units := p.spec.Replicas, int32(0)
 	for _, r := range p.Roles {
 		switch {
 		case groups != nil:

@@ -30,8 +30,8 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 	p.warnOfPriorityClass()
 	p.planUnschedulable()
 	if p.FleetRoute != nil {
-		p.FleetRoute.Backends = p.backends(p.snapshot)
-		p.endFleetRoute(p.spec.Placement)
+		p.FleetRoute.Backends = p.backends()
+		p.endFleetRoute()
 	}
 }
 

@@ -94,8 +94,8 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 
 // endFleetRoute ends the route of a service that leaves the fleet, once what it led to is answered elsewhere. No fleet route leads
 // there. So the copies stay until the route is gone, and another HTTPRoute with the same host names gets the requests at once.
-func (p *Plan) endFleetRoute(placement *v1alpha1.Placement) {
-	if scheduling.InFleet(placement) {
+func (p *Plan) endFleetRoute() {
+	if scheduling.InFleet(p.spec.Placement) {
 		return
 	}
 	p.FleetRoute.Ends = !slices.ContainsFunc(p.Schedule.Assignments, func(a scheduling.Assignment) bool {
@@ -112,16 +112,17 @@ var hostnamed = map[inputv1alpha1.HostnameBackends]key.Hostname{
 }
 
 // warnOfMoves warns of moves that clients do not follow: without a fleet route, each cluster has a URL of its own.
-func (p *Plan) warnOfMoves(placement *v1alpha1.Placement) []Warning {
+func (p *Plan) warnOfMoves() {
+	placement := p.spec.Placement
 	if placement == nil || placement.Policy == v1alpha1.PlacementReplicate || p.Router == nil || !p.Router.HasRoute || p.FleetRoute != nil {
-		return nil
+		return
 	}
 	moves, follow := "Failover moves the service and not its URL", "status.url"
 	if placement.Policy == v1alpha1.PlacementSpread {
 		moves, follow = "Spread moves replicas from one cluster to another, each cluster has a URL of its own, and no URL leads to all of them", "the URLs in status.clusters"
 	}
-	return []Warning{warningAt(field.NewPath("spec", "placement", "policy"),
-		"%s, because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow %s", moves, follow)}
+	p.warn(field.NewPath("spec", "placement", "policy"),
+		"%s, because the platform team sets no fleet.parentRefs in the Composition's input: clients have to follow %s", moves, follow)
 }
 
 // matchesOf returns the matches of each rule of the service's own route. The route in each
@@ -142,7 +143,7 @@ func matchesOf(r *Router) [][]any {
 
 // backends returns the entrypoints of the clusters in which the service runs, or requests wait for it, and of those that
 // may still receive traffic. A cluster that the service leaves has weight 0.
-func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
+func (p *Plan) backends() []Backend {
 	var all []Backend
 	inUse, restarting, refused, unpicked := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
 	var waiting [waitingPlaces]map[string]int32
@@ -157,10 +158,10 @@ func (p *Plan) backends(snapshot *scheduling.Snapshot) []Backend {
 			current = backend(p.Service.Name, a.Target.Cluster, a.Entrypoint, p.FleetRoute.Hostnamed)
 		}
 		if a.MayReceiveTraffic {
-			all = append(all, p.formerBackends(a.Target.Cluster, current.Name, snapshot)...)
+			all = append(all, p.formerBackends(a.Target.Cluster, current.Name)...)
 		}
 		place, waits := p.waitsIn(a)
-		runs, receives := len(a.Run) > 0 || waits, a.MayReceiveTraffic && snapshot.MayReceiveTraffic[current.Name]
+		runs, receives := len(a.Run) > 0 || waits, a.MayReceiveTraffic && p.snapshot.MayReceiveTraffic[current.Name]
 		if a.Entrypoint == nil || !runs && !receives {
 			continue
 		}
@@ -270,18 +271,18 @@ func backend(service, cluster string, e *v1alpha1.EntrypointStatus, h key.Hostna
 
 // formerBackends returns the backends of a cluster from before its entrypoint had another type.
 // They stay as they are while a gateway may still send requests to them.
-func (p *Plan) formerBackends(cluster, current string, snapshot *scheduling.Snapshot) []Backend {
+func (p *Plan) formerBackends(cluster, current string) []Backend {
 	var all []Backend
 	add := func(b Backend) {
-		if b.Name != current && snapshot.MayReceiveTraffic[b.Name] {
+		if b.Name != current && p.snapshot.MayReceiveTraffic[b.Name] {
 			all = append(all, b)
 		}
 	}
-	if e := snapshot.Entrypoints[cluster]; e != nil {
+	if e := p.snapshot.Entrypoints[cluster]; e != nil {
 		add(backend(p.Service.Name, cluster, e, p.FleetRoute.Hostnamed))
 	}
 	for _, h := range key.Hostnames() {
-		if e := snapshot.Hostnames[h][cluster]; e != nil {
+		if e := p.snapshot.Hostnames[h][cluster]; e != nil {
 			add(backend(p.Service.Name, cluster, e, h))
 		}
 	}

@@ -415,10 +415,10 @@ func TestWarnOfMoves(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &Plan{Router: tc.router, FleetRoute: tc.route}
-			warnings := p.warnOfMoves(tc.placement)
-			if got := len(warnings) == 1 && warnings[0].Path == "spec.placement.policy"; got != tc.want {
-				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, got, tc.want, warnings)
+			p := &Plan{Router: tc.router, FleetRoute: tc.route, spec: &v1alpha1.InferenceServiceSpec{Placement: tc.placement}}
+			p.warnOfMoves()
+			if got := len(p.Warnings) == 1 && p.Warnings[0].Path == "spec.placement.policy"; got != tc.want {
+				t.Errorf("%s A warning: %t, want %t: %v", tc.reason, got, tc.want, p.Warnings)
 			}
 		})
 	}

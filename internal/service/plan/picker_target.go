@@ -40,9 +40,9 @@ const pickerFormula = "ready == 0 ? nil : target * ready"
 
 // planPickerTarget plans triggers by which KEDA reads the metrics of the endpoint picker. These are means of all pods
 // behind it, so the role has to be the only one there.
-func (p *Plan) planPickerTarget(a *Autoscaler, r *Role, target v1alpha1.TargetField, spec *v1alpha1.InferenceServiceSpec, at *field.Path) field.ErrorList {
+func (p *Plan) planPickerTarget(a *Autoscaler, r *Role, target v1alpha1.TargetField, at *field.Path) field.ErrorList {
 	metric, measured := pickerMetrics[target.Name]
-	if errs := p.checkPickerTarget(r, measured, spec, at.Child(target.Name)); len(errs) > 0 {
+	if errs := p.checkPickerTarget(r, measured, at.Child(target.Name)); len(errs) > 0 {
 		return errs
 	}
 	if r.noMetrics != "" {
@@ -67,15 +67,15 @@ func (p *Plan) planPickerTarget(a *Autoscaler, r *Role, target v1alpha1.TargetFi
 }
 
 // checkPickerTarget refuses a target that an endpoint picker does not measure for a role alone.
-func (p *Plan) checkPickerTarget(r *Role, measured bool, spec *v1alpha1.InferenceServiceSpec, at *field.Path) field.ErrorList {
+func (p *Plan) checkPickerTarget(r *Role, measured bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(why string) {
 		errs = append(errs, field.Forbidden(at, "must be left out, because KEDA reads the metrics of endpoint pickers"+setBy("scaling.source")+", "+why))
 	}
-	if spec.Placement != nil {
+	if p.spec.Placement != nil {
 		// Nothing else is said, because no other target and no router would help.
 		why := "and does not reach those of other clusters: use metrics or triggers. With a placement, a target needs scaling.source Prometheus"
-		if replicates(spec.Placement) {
+		if replicates(p.spec.Placement) {
 			why += ", and the policy Spread or Failover"
 		}
 		refuse(why)

@@ -191,7 +191,7 @@ var pickerResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceM
 // checkLimits refuses a service that is larger than the platform team allows. What a rollout may
 // run beside it counts, too. Each cluster may have a copy of that size: if copies counted together, a
 // cluster that joins the fleet could make a running service too large.
-func (p *tenantPolicy) checkLimits(of *Plan, groups *int32) field.ErrorList {
+func (p *tenantPolicy) checkLimits(of *Plan) field.ErrorList {
 	roles, router := of.Roles, of.Router
 	var replicas, nodes, devices int64
 	for _, r := range roles {
@@ -200,8 +200,8 @@ func (p *tenantPolicy) checkLimits(of *Plan, groups *int32) field.ErrorList {
 		nodes = plus(nodes, n*int64(r.Nodes))
 		devices = plus(devices, times(n, r.devices()))
 	}
-	if groups != nil {
-		all := int64(*groups) + int64(of.extraGroups())
+	if of.spec.Replicas != nil {
+		all := int64(of.groups) + int64(of.extraGroups())
 		replicas, nodes, devices = times(replicas, all), times(nodes, all), times(devices, all)
 	}
 	if router != nil {

@@ -147,20 +147,21 @@ func (p *tenantPolicy) defaultSize() string {
 }
 
 // planWeights completes the weights by the Input, and refuses claims that the tenant may not have.
-func (p *Plan) planWeights(spec *v1alpha1.InferenceServiceSpec, in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
-	if spec.Model == nil || spec.Model.Cache == nil || len(p.Roles) == 0 {
-		p.Downloads = spec.Model != nil && spec.Model.CacheRef == nil && spec.Model.Source().Hub != ""
+func (p *Plan) planWeights(in *inputv1alpha1.Input, policy *tenantPolicy) field.ErrorList {
+	model := p.spec.Model
+	if model == nil || model.Cache == nil || len(p.Roles) == 0 {
+		p.Downloads = model != nil && model.CacheRef == nil && model.Source().Hub != ""
 		return nil
 	}
 	at := field.NewPath("spec", "model", "cache")
-	w := weightsOf(spec.Model, p.Service)
-	w.Loader = loaderOf(spec.Model, w, p.Roles[0], &in.ModelLoader)
-	errs := policy.checkCache(at, spec.Model.Cache)
+	w := weightsOf(model, p.Service)
+	w.Loader = loaderOf(model, w, p.Roles[0], &in.ModelLoader)
+	errs := policy.checkCache(at, model.Cache)
 	if !w.Own {
-		errs = append(errs, refuseSharedNamespaces(at.Child("claimName"), p.Service, spec)...)
+		errs = append(errs, refuseSharedNamespaces(at.Child("claimName"), p.Service, p.spec)...)
 	} else {
 		w.StorageClassName = cmp.Or(w.StorageClassName, policy.ModelCaches.StorageClassName)
-		if spec.Model.Cache.Size == nil {
+		if model.Cache.Size == nil {
 			w.Size = policy.defaultSize()
 		}
 	}

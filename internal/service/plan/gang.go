@@ -122,6 +122,9 @@ func startTogether(roles []*Role) bool {
 	return prefiller && decoder
 }
 
+// HasGang tells whether the pods start as a gang.
+func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
+
 // schedule sets the scheduler of the roles. The service's choice overrides the template's, and
 // the template's overrides the platform's default.
 func schedule(roles []*Role, name, fallback string) {

@@ -2,15 +2,10 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
-
-// pairKind is the kind of units of prefill and decode replicas.
-const pairKind = ""
 
 // A unit is what changes together.
 type unit struct {
@@ -69,37 +64,6 @@ func (r *Running) of(replica *Replica) rollout.State {
 // mayServeOf tells whether a replica serves, or is not known not to.
 func mayServeOf(r *Replica, s rollout.State) bool { return s.MayServe() && !r.Partial }
 
-// types of roles.
-type types map[v1alpha1.ComponentType]bool
-
-// Versions are the types of some replicas, by the revision that they run.
-type Versions map[string]types
-
-// addIf adds a replica, if it is one of them.
-func (v Versions) addIf(r *Replica, s rollout.State, is bool) {
-	if is {
-		v.Add(r.Role.Type, s.RunningRevision)
-	}
-}
-
-// Add adds a replica of a type that runs a revision.
-func (v Versions) Add(t v1alpha1.ComponentType, revision string) {
-	if v[revision] == nil {
-		v[revision] = types{}
-	}
-	v[revision][t] = true
-}
-
-// some tells whether any version satisfies the predicate.
-func (v Versions) some(are func(version string, t types) bool) bool {
-	for version, t := range v {
-		if are(version, t) {
-			return true
-		}
-	}
-	return false
-}
-
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
 func (u *unit) answers(serving Versions) bool {
 	return serving.some(u.needsNoMore)
@@ -112,40 +76,6 @@ func (u *unit) needsNoMore(version string, t types) bool {
 		return len(t) > 0
 	}
 	return t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !u.both || answersAlone(version))
-}
-
-// bothSuffix ends the revisions of which decode answers no request without prefill. So a former revision tells it, too,
-// whatever the roles are today.
-const bothSuffix = "-both"
-
-// PairRevision is the revision of prefill and decode whose pods have a hash.
-func (p *Plan) PairRevision(hash string) string {
-	if needEachOther(p.Roles) {
-		return hash + bothSuffix
-	}
-	return hash
-}
-
-// answersAlone tells whether decode of a revision is known to answer requests without prefill.
-func answersAlone(revision string) bool {
-	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
-}
-
-// Any tells whether some version can answer whole requests: a worker, decode with prefill, or either alone where the engine
-// allows it.
-func (v Versions) Any() bool {
-	return v.some(func(version string, t types) bool {
-		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version)
-	})
-}
-
-// Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells
-// that it wants prefill and decode of each version.
-func (v Versions) Picked(needsBoth bool) bool {
-	return v.some(func(version string, t types) bool {
-		alone := !needsBoth && answersAlone(version)
-		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || alone)
-	})
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
@@ -244,92 +174,32 @@ func (p *Plan) unitsOf(c *ClusterPlan, running *Running) []unit {
 	return all
 }
 
-// ChangesInPairs tells whether prefill and decode replicas change together. They then have one
-// revision, which changes with the template of each of these roles.
-func (p *Plan) ChangesInPairs() bool {
-	return p.most(v1alpha1.ComponentTypePrefiller) >= 0 && p.most(v1alpha1.ComponentTypeDecoder) >= 0
+// unitIndex is the index of the unit that a replica is in.
+func (p *Plan) unitIndex(r *Replica) int32 {
+	switch {
+	case p.Service.Grouped:
+		return r.Group
+	case p.InPair(r.Role):
+		return p.pair(r.Role, r.Index)
+	}
+	return r.Index
 }
 
-// InPair tells whether the replicas of a role change together with those of other roles. Workers
-// answer requests by themselves, so they never do.
-func (p *Plan) InPair(r *Role) bool {
-	return r.Type != v1alpha1.ComponentTypeWorker && p.ChangesInPairs()
+// kind of the units that the replicas of a role are in.
+func (p *Plan) kind(r *Role) string {
+	if p.InPair(r) {
+		return pairKind
+	}
+	return r.Name
 }
 
-// most is the number of replicas of the largest role of a type. It is -1 if there is none.
-func (p *Plan) most(t v1alpha1.ComponentType) int32 {
-	n := int32(-1)
+// kinds of the units, in the order of the roles.
+func (p *Plan) kinds() []string {
+	var all []string
 	for _, r := range p.Roles {
-		if r.Type == t {
-			n = max(n, r.Replicas)
+		if k := p.kind(r); !slices.Contains(all, k) {
+			all = append(all, k)
 		}
 	}
-	return n
-}
-
-// pairs is the number of units of prefill and decode replicas in a service without groups: each replica
-// of the largest decode role is in another one. Decode whose revision has no prefill answers requests by
-// itself, so one prefill replica does not make all decode replicas change at once. Where it does not, each
-// unit has both. Without decode, each prefill replica is a unit.
-func (p *Plan) pairs() int32 {
-	prefill, decode := p.most(v1alpha1.ComponentTypePrefiller), p.most(v1alpha1.ComponentTypeDecoder)
-	switch {
-	case decode <= 0:
-		return max(prefill, 1)
-	case p.needBoth():
-		return min(prefill, decode)
-	}
-	return decode
-}
-
-// needBoth tells whether prefill and decode need each other to answer, and there are both.
-func (p *Plan) needBoth() bool {
-	return p.most(v1alpha1.ComponentTypePrefiller) > 0 && p.most(v1alpha1.ComponentTypeDecoder) > 0 && needEachOther(p.Roles)
-}
-
-// needEachOther tells whether decode answers no request without prefill. SGLang's refuses a request without the room of a
-// prefill engine ("without bootstrap room id", python/sglang/srt/disaggregation/decode.py).
-func needEachOther(roles []*Role) bool {
-	return slices.ContainsFunc(roles, func(r *Role) bool {
-		return r.Type == v1alpha1.ComponentTypeDecoder && r.engine == launch.EngineSGLang
-	})
-}
-
-// pair is the unit of a replica of a role: the replicas of each role are spread evenly. A single prefill
-// replica is in the unit that changes last, so a change that fails leaves it to the others.
-func (p *Plan) pair(r *Role, index int32) int32 {
-	units := p.pairs()
-	if index < r.Replicas {
-		return index * units / r.Replicas
-	}
-	return units + (index-r.Replicas)/p.perPair(r)
-}
-
-// extraOf is how many replicas of a role a rollout may run beyond those that are wanted, in each
-// group.
-func (p *Plan) extraOf(r *Role) int32 {
-	switch {
-	case p.Service.Grouped, r.Replicas == 0:
-		return 0
-	case p.InPair(r):
-		return *p.Rollout.MaxSurge * p.perPair(r)
-	}
-	return *p.Rollout.MaxSurge
-}
-
-// extraGroups is how many groups it may run beyond those that are wanted.
-func (p *Plan) extraGroups() int32 {
-	if p.Service.Grouped {
-		return *p.Rollout.MaxSurge
-	}
-	return 0
-}
-
-// HasGang tells whether the pods start as a gang.
-func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
-
-// perPair is the most replicas of a role in one unit.
-func (p *Plan) perPair(r *Role) int32 {
-	units := p.pairs()
-	return max((r.Replicas+units-1)/units, 1)
+	return all
 }

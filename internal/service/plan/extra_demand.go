@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+)
+
+// extraDemand returns what a rollout runs in clusters of the fleet beyond what is wanted, by the
+// cluster. Capacity has to be reserved for it, so it is part of what the service requests. Each
+// cluster has its own: one without room does not hold up the others.
+func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string][]reservation.ReplicaGroup {
+	all := make(map[string][]reservation.ReplicaGroup, len(p.snapshot.States))
+	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
+	for name := range p.snapshot.States {
+		ids := p.beyond(name, running, func() *ClusterPlan { return p.wanted(name) })
+		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
+			continue
+		}
+		p.extra[name] = p.extraUnits(p.wanted(name), ids, running)
+		all[name] = p.requestExtra(p.empty(name), p.extra[name], pods)
+	}
+	return all
+}
+
+// empty is the plan of a cluster before anything is placed there.
+func (p *Plan) empty(cluster string) *ClusterPlan {
+	c := p.layout(scheduling.Target{Cluster: cluster})
+	return &c
+}
+
+// wanted is the plan of a cluster with the replicas that exist there, and those that the service last
+// requested of it. The others run elsewhere.
+func (p *Plan) wanted(cluster string) *ClusterPlan {
+	here := maps.Clone(p.snapshot.States[cluster].Present)
+	if p.snapshot.Request != nil {
+		for _, at := range p.snapshot.Request.Clusters {
+			if at.Name != cluster {
+				continue
+			}
+			for _, r := range reservation.Replicas(at.Groups) {
+				here[r.Name] = true
+			}
+		}
+	}
+	c := p.empty(cluster)
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		g.Replicas = slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !here[r.ID] })
+	}
+	return c
+}
+
+// requestExtra returns what extra units of a cluster request. A part of a unit is of no use.
+func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods []map[string]int64) []reservation.ReplicaGroup {
+	type id struct {
+		kind  string
+		index int32
+	}
+	var all []reservation.ReplicaGroup
+	at := map[id]int{}
+	for _, r := range p.extraReplicas(c, units) {
+		of, name := id{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
+		if p.Service.Grouped && r.Group >= p.groups {
+			of.kind, name = "", key.GroupOf(r.Group)
+		}
+		i, known := at[of]
+		if !known {
+			i = len(all)
+			at[of] = i
+			all = append(all, reservation.ReplicaGroup{Name: name})
+		}
+		all[i].Replicas = append(all[i].Replicas, reservation.ReplicaRequest{Name: r.ID, Pods: pods[slices.Index(p.Roles, r.Role)], Required: true})
+	}
+	return all
+}

@@ -265,7 +265,7 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 	return n
 }
 
-// tooMany says how many replicas of the largest role would fit.
+// tooMany says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
 func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
 	at := 0
 	for i := range roles {
@@ -279,17 +279,18 @@ func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
 		for i := range p.Clusters {
 			groups += len(p.Clusters[i].Groups)
 		}
-		fit := max(0, int(int64(groups)*composite.MaxAnswer/int64(total))) / clusters
-		return field.Invalid(field.NewPath("spec", "replicas"), groups/clusters,
-			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
+		if fit := int(int64(groups)*composite.MaxAnswer/int64(total)) / clusters; fit > 0 || groups == 0 {
+			return field.Invalid(field.NewPath("spec", "replicas"), groups/clusters,
+				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
+		}
+	} else {
+		// A replica is in as many clusters as there are of each.
+		each := max(1, size.bytes/max(1, int(most.Most())))
+		if fit := int(most.Most()) - (total-composite.MaxAnswer+each-1)/each; fit > 0 {
+			return field.Invalid(most.ReplicasPath(), most.Most(),
+				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
+		}
 	}
-	// A replica is in as many clusters as there are of each.
-	each := max(1, size.bytes/max(1, int(most.Most())))
-	fit := int(most.Most()) - (total-composite.MaxAnswer+each-1)/each
-	if fit < 0 {
-		return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas)),
-			fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
-	}
-	return field.Invalid(most.ReplicasPath(), most.Most(),
-		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
+	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas)),
+		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -55,6 +56,20 @@ func TestMaxRequestOf(t *testing.T) {
 	for existing, want := range map[int]int{0: 393216, 1: 393472, 1500: 777216, 9000: 1032192} {
 		if got := maxRequestOf(existing); got != want {
 			t.Errorf("with %d replicas: got %d, want %d", existing, got, want)
+		}
+	}
+}
+
+// TestTooManyOfOne proves that the message names no number of groups, or of replicas, where none would fit.
+func TestTooManyOfOne(t *testing.T) {
+	of := []*plan.Role{{Name: "w", Replicas: 2}}
+	for name, p := range map[string]*plan.Plan{
+		"Group":   {Service: naming.Identity{Grouped: true}, Roles: of, Clusters: []plan.ClusterPlan{{Groups: make([]plan.Group, 1)}}},
+		"Replica": {Roles: of},
+	} {
+		got := tooMany(p, []roleSize{{bytes: 2 * composite.MaxAnswer, replicas: 2}}, 2, 2*composite.MaxAnswer)
+		if got.Field != "spec.roles" || got.BadValue != "2 replicas" || !strings.Contains(got.Detail, "3 times fewer replicas") {
+			t.Errorf("%s: want 3 times fewer than 2 replicas in spec.roles, got %v", name, got)
 		}
 	}
 }

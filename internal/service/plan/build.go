@@ -312,7 +312,7 @@ func (p *Plan) group(c *ClusterPlan, i int32) Group {
 
 // replica returns one replica of a role, without a gang.
 func (p *Plan) replica(c *ClusterPlan, r *Role, group, i int32) Replica {
-	id := replicaID(p.Service, group, r.Name, i)
+	id := p.replicaID(group, r, i)
 	return Replica{
 		ID:    id,
 		Key:   c.Key(key.LeaderWorkerSet, string(id)),
@@ -323,6 +323,14 @@ func (p *Plan) replica(c *ClusterPlan, r *Role, group, i int32) Replica {
 		Task:  taskName(r.Name, i),
 		Nodes: r.Nodes,
 	}
+}
+
+// replicaID identifies a replica in the service.
+func (p *Plan) replicaID(group int32, r *Role, i int32) key.ReplicaID {
+	if p.Service.Grouped {
+		return key.ReplicaInGroup(group, r.Name, i)
+	}
+	return key.ReplicaOf(r.Name, i)
 }
 
 // podGroupKey is the key of a group's PodGroup.

@@ -9,7 +9,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -23,7 +22,7 @@ func (p *Plan) demand(running *Running) *scheduling.Demand {
 		HasRouter:     p.Router != nil,
 		Waits:         p.Router != nil && p.Router.Waits(),
 		HasFleetRoute: p.FleetRoute != nil,
-		HasGang:       p.gang.mode != v1alpha1.GangNone,
+		HasGang:       p.gang.exists(),
 	}
 	if p.Shared != nil {
 		d.Scope = p.Shared.Scope
@@ -87,7 +86,7 @@ func (p *Plan) replicaGroups(group int32, pods []map[string]int64) []reservation
 	for i, r := range p.Roles {
 		minimum := p.required(r)
 		for j := range r.Replicas {
-			replica := reservation.ReplicaRequest{Name: replicaID(p.Service, group, r.Name, j), Pods: pods[i], Required: j < minimum && !split}
+			replica := reservation.ReplicaRequest{Name: p.replicaID(group, r, j), Pods: pods[i], Required: j < minimum && !split}
 			whole.Replicas = append(whole.Replicas, replica)
 			each = append(each, reservation.ReplicaGroup{Name: key.GroupID(replica.Name), Replicas: []reservation.ReplicaRequest{replica}})
 		}
@@ -103,20 +102,12 @@ func hasPhases(spec *v1alpha1.InferenceServiceSpec) bool {
 	return hasType(spec, v1alpha1.ComponentTypePrefiller) || hasType(spec, v1alpha1.ComponentTypeDecoder)
 }
 
-// replicaID identifies a replica in the service.
-func replicaID(s naming.Identity, group int32, role string, i int32) key.ReplicaID {
-	if s.Grouped {
-		return key.ReplicaInGroup(group, role, i)
-	}
-	return key.ReplicaOf(role, i)
-}
-
 // required is the number of replicas of a role that a cluster must reserve at once. With a gang
 // it is the gang's minimum. Without one it is 0, except that prefill and decode need one
 // replica each, because neither serves requests without the other.
 func (p *Plan) required(r *Role) int32 {
 	switch {
-	case p.gang.mode != v1alpha1.GangNone:
+	case p.gang.exists():
 		return p.gang.minimum(r)
 	case hasPairs(p.spec):
 		return min(1, r.Replicas)

@@ -114,7 +114,7 @@ func (p *Plan) deferPending(c *ClusterPlan, reason, message string) {
 	var gangs []Deferred
 	for _, r := range c.Pending {
 		p.Deferred = append(p.Deferred, Deferred{Key: r.Key, Reason: reason, Message: message})
-		if at := c.podGroupKey(p, &Group{Index: r.Group}); p.gang.mode != v1alpha1.GangNone && !known[at] {
+		if at := c.podGroupKey(p, &Group{Index: r.Group}); p.gang.exists() && !known[at] {
 			known[at] = true
 			gangs = append(gangs, Deferred{Key: at, Reason: reason, Message: message})
 		}

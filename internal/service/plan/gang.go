@@ -16,13 +16,16 @@ const SchedulerVolcano = "volcano"
 
 // A gangPolicy says how the pods of each group start. All groups of a service share it.
 type gangPolicy struct {
-	// mode is GangNone if the pods need no gang.
+	// mode is GangNone if the pods need no gang. It is empty in the plan of a ModelCache, which has none.
 	mode v1alpha1.GangMode
 	// spec of the gang, with the platform's defaults filled in.
 	spec v1alpha1.Gang
 	// queue that the service names, and the one that the platform's Input does.
 	queue, platformQueue string
 }
+
+// exists tells whether the pods start as a gang.
+func (g gangPolicy) exists() bool { return g.mode != v1alpha1.GangNone && g.mode != "" }
 
 // A PodGroup is the gang of one group.
 type PodGroup struct {
@@ -73,7 +76,7 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 	if !startTogether(roles) {
 		policy.mode = v1alpha1.GangNone
 	}
-	if policy.mode == v1alpha1.GangNone {
+	if !policy.exists() {
 		schedule(roles, s.SchedulerName, platform.SchedulerName)
 		return policy, nil
 	}
@@ -84,7 +87,7 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 
 // warnWithoutGang warns of fields about a gang that there is not. Mode None says itself that there is none.
 func (g gangPolicy) warnWithoutGang(s *v1alpha1.SchedulingStrategy) []Warning {
-	if s == nil || g.mode != v1alpha1.GangNone {
+	if s == nil || g.exists() {
 		return nil
 	}
 	gang := s.Gang
@@ -110,6 +113,7 @@ func (g gangPolicy) warnWithoutGang(s *v1alpha1.SchedulingStrategy) []Warning {
 	return all
 }
 
+// startTogether tells whether the pods of the roles serve nobody by themselves.
 func startTogether(roles []*Role) bool {
 	var prefiller, decoder bool
 	for _, r := range roles {
@@ -123,7 +127,7 @@ func startTogether(roles []*Role) bool {
 }
 
 // HasGang tells whether the pods start as a gang.
-func (p *Plan) HasGang() bool { return p.gang.mode != v1alpha1.GangNone && p.gang.mode != "" }
+func (p *Plan) HasGang() bool { return p.gang.exists() }
 
 // schedule sets the scheduler of the roles. The service's choice overrides the template's, and
 // the template's overrides the platform's default.
@@ -163,7 +167,7 @@ func refuseOtherSchedulers(s *v1alpha1.SchedulingStrategy, roles []*Role) field.
 // podGroup returns the PodGroup of one group, in a cluster whose InferenceCluster may name a queue. It is nil
 // without a gang or without replicas.
 func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role, replicas []Replica) *PodGroup {
-	if g.mode == v1alpha1.GangNone || len(replicas) == 0 {
+	if !g.exists() || len(replicas) == 0 {
 		return nil
 	}
 	pg := &PodGroup{

@@ -87,7 +87,7 @@ func workloadOf(name, uid string) string {
 // refuseGangInKueue refuses a gang for a service that runs in a cluster whose admission is
 // Kueue's. A service that does not run there yet does not get there.
 func (p *Plan) refuseGangInKueue() field.ErrorList {
-	if p.gang.mode == v1alpha1.GangNone {
+	if !p.gang.exists() {
 		return nil
 	}
 	for i := range p.Clusters {

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
@@ -28,7 +27,7 @@ func checkPodLimits(roles []*Role, gang gangPolicy, inFleet bool) field.ErrorLis
 			case t.Spec.NodeName == "":
 			case inFleet:
 				errs = append(errs, field.Forbidden(spec.Child("nodeName"), "must be left out in a cluster of the fleet, where pods run only on reserved capacity: select a pool with nodeSelector"))
-			case gang.mode != v1alpha1.GangNone:
+			case gang.exists():
 				errs = append(errs, field.Forbidden(spec.Child("nodeName"), "must be left out in a gang: the scheduler never sees such a pod, so it starts without the others. Select nodes with nodeSelector, or set schedulingStrategy.gang.mode: None"))
 			}
 			if inFleet {

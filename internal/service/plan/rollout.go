@@ -266,7 +266,7 @@ func (p *Plan) recount(running *Running) {
 // recount makes the gang of one group count its replicas, without those that wait.
 func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key.Key]bool) {
 	name := podGroupName(c.Base, p.Service, g.Index)
-	if p.gang.mode == v1alpha1.GangNone {
+	if !p.gang.exists() {
 		if view.Observed || slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Held && r.RunningPodGroup == name }) {
 			g.PodGroup = c.former(p, g, view, name)
 		}

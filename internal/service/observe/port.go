@@ -36,14 +36,14 @@ var portFields = map[string]portField{
 	},
 }
 
-// An asked is which pods an object asks, and on which port. The port is 0 if it is not known. Without a kind
-// it asks all types of roles, and without a role all roles.
+// An asked says to which pods an object leads, and to which port of theirs. The port is 0 if it is not known. kind is the
+// type of role, and role its name. Where one is empty, the object leads to all of them.
 type asked struct {
 	port       int32
 	kind, role string
 }
 
-// of returns what an object asks.
+// of returns where an object leads.
 func (f portField) of(o incoming.Object) asked {
 	selected := f.labels.In(o).GetStructValue().GetFields()
 	a := asked{kind: selected[naming.LabelComponentType].GetStringValue(), role: selected[naming.LabelRoleName].GetStringValue()}

@@ -186,8 +186,8 @@ func (c roleCounts) troubled() bool {
 	return false
 }
 
-// answer tells whether requests get an answer from what is counted: an endpoint picker is ready, if there is one, and a replica. One
-// that only reads prompts answers none.
+// answer tells whether requests get an answer: a replica that is no prefill replica is ready, and an endpoint picker, if the service
+// has a router.
 func (c roleCounts) answer(p *plan.Plan) bool {
 	if p.Router != nil && c[p.Router.Name].ready == 0 {
 		return false

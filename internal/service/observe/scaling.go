@@ -133,7 +133,7 @@ func runningReplicas(req incoming.Request) map[string]int32 {
 	return all
 }
 
-// ScalingEnds refuses to take scaling from a role whose replicas nobody says then: it would go to one
+// ScalingEnds refuses to take scaling from a role without a number of replicas in the spec: it would go to one
 // replica at once. unnumbered are the indexes of the roles without a number in the spec.
 func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
 	var errs field.ErrorList

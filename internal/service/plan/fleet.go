@@ -37,7 +37,7 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 
 // planClusters plans each cluster that has something of the service. Capacity for the same replicas
 // may be requested of several clusters at once. Only one of them will run the replicas, so they
-// are pending in the first one. Those that run where they stay meanwhile are pending nowhere.
+// are pending in the first one. A replica that runs in a cluster which it does not leave is pending nowhere.
 func (p *Plan) planClusters() {
 	once := p.spec.Placement != nil && p.spec.Placement.Policy != v1alpha1.PlacementReplicate
 	counted := map[key.ReplicaID]bool{}

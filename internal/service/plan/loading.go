@@ -77,13 +77,12 @@ const MaxLoaderPods = 3
 
 // A WeightsView is what is observed of weights in one cluster.
 type WeightsView struct {
-	// Claims of the service, in the order of their keys.
+	// Claims of the service, sorted by their keys.
 	Claims []ClaimView
 	// Loaded returns the UID of the claim that was said to have the weights of a hash, and whether
 	// one was.
 	Loaded func(hash, claimName string) (uid string, ok bool)
-	// Unfinished tells that the weights of a hash are known never to have been complete in a claim. What is not known is
-	// not unfinished.
+	// Unfinished tells that the weights of a hash were never complete in a claim. It is false where that is not known.
 	Unfinished func(hash, claimName string) bool
 	// Named is the claim that spec.model.cache.claimName names. Without a UID it is not known.
 	Named ClaimView

@@ -15,8 +15,8 @@ import (
 // HorizontalPodAutoscaler counts ready pods in its own namespace, and does nothing without any
 // (pkg/controller/podautoscaler/replica_calculator.go of Kubernetes v1.36). Pods may run in other clusters.
 //
-// A query gives nothing if Prometheus has no series of the role, or reads none of them any more. Then nothing scales. Engines
-// that it has read within the time of fresh count.
+// An engine counts if Prometheus has read its metrics within the time that fresh says. A query gives nothing if there is no such
+// engine of the role. Then nothing scales.
 type query func(selector, fresh string) string
 
 // queries of the targets. Each reads the metrics of vLLM and of SGLang: a role has both while a rollout replaces one by the other.

@@ -131,8 +131,8 @@ func balance(ratio *v1alpha1.ReplicaRatio, roles []v1alpha1.Role, all map[string
 	decode.become(d, prefill)
 }
 
-// asks is the number of replicas for which a role itself asks. One that follows keeps what it has, as long as that is no more than
-// the ratio asks for beside the other role, which has at most so many.
+// asks is the number of replicas for which a role itself asks. A role that follows asks for what it has, but for no more than
+// the ratio gives it beside the other role. That one counts with most replicas, if it has more.
 func (b *balanced) asks(other *balanced, most int32) int32 {
 	if b.follows(other) {
 		return max(b.scaling.Min(), min(b.Replicas, leastBeside(min(other.Replicas, most), other, b, 0)))
@@ -140,7 +140,7 @@ func (b *balanced) asks(other *balanced, most int32) int32 {
 	return b.Replicas
 }
 
-// become takes the number of replicas that the ratio gives. Who follows stays the same.
+// become takes the number of replicas that the ratio gives. It does not change which role follows.
 func (b *balanced) become(n int32, other *balanced) {
 	if b.follows(other) {
 		b.Requested, b.Replicas, b.Written = n, n, ptr.To(n)

@@ -97,6 +97,26 @@ func (p *Plan) RollOut(running *Running) {
 	p.recover(running)
 	units := p.units(running)
 	p.Rollout.Gaps = p.gaps(units)
+	p.release(units, running)
+	p.holdLeaving(running)
+	p.recount(running)
+	p.leaveAbsent(running)
+	p.forgetLeaders()
+	p.keepEndpoints(running)
+	p.keepSelectors(running)
+	p.keepAccounts(running)
+	p.keepMetrics(running)
+	p.pausePickers(running)
+	p.holdAwake(running)
+	p.pauseScaleIn(running)
+	p.keepHeld()
+	p.selectPods(running)
+	p.inspect(running)
+	p.remember(running)
+}
+
+// release gives the newest template to the replicas whose turn it is, and holds the others.
+func (p *Plan) release(units []unit, running *Running) {
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
 		states[i] = units[i].state(running)
@@ -114,21 +134,6 @@ func (p *Plan) RollOut(running *Running) {
 			r.hold(running, released[i] && !waits && !needed[r.Key])
 		}
 	}
-	p.holdLeaving(running)
-	p.recount(running)
-	p.leaveAbsent(running)
-	p.forgetLeaders()
-	p.keepEndpoints(running)
-	p.keepSelectors(running)
-	p.keepAccounts(running)
-	p.keepMetrics(running)
-	p.pausePickers(running)
-	p.holdAwake(running)
-	p.pauseScaleIn(running)
-	p.keepHeld()
-	p.selectPods(running)
-	p.inspect(running)
-	p.remember(running)
 }
 
 // gaps returns the clusters whose only unit is prefill with decode, if nothing answers in its place. What

@@ -67,7 +67,7 @@ func TestTooManyOfOne(t *testing.T) {
 		"Group":   {Service: naming.Identity{Grouped: true}, Roles: of, Clusters: []plan.ClusterPlan{{Groups: make([]plan.Group, 1)}}},
 		"Replica": {Roles: of},
 	} {
-		got := tooMany(p, []roleSize{{bytes: 2 * composite.MaxAnswer, replicas: 2}}, 2, 2*composite.MaxAnswer)
+		got := tooMany(p, []roleSize{{bytes: composite.MaxAnswer, replicas: 2}}, 2, 2*composite.MaxAnswer)
 		if got.Field != "spec.roles" || got.BadValue != "2 replicas" || !strings.Contains(got.Detail, "3 times fewer replicas") {
 			t.Errorf("%s: want 3 times fewer than 2 replicas in spec.roles, got %v", name, got)
 		}

@@ -51,8 +51,11 @@ const MaxTolerations = 64
 // MaxPodRequirement limits the bytes of the key of what one pod requires. Each grant of a service is hashed with those of its pods.
 const MaxPodRequirement = 8 << 10
 
-// maxResources limits the resources that one pod requests.
-const maxResources = 64
+// MaxResources limits the resources that one pod requests.
+const MaxResources = 64
+
+// MaxLabels limits the labels by which one pod selects nodes.
+const MaxLabels = 256
 
 // Limits of a request. No valid service exceeds them, but whoever may write a ConfigMap may
 // write anything into it.
@@ -61,7 +64,6 @@ const (
 	maxIdentity        = 253
 	maxCreated         = 64
 	maxPodRequirements = 128
-	maxLabels          = 256
 	// maxQualifiedName is the limit of the name of a resource, or of a label: a DNS name, a slash
 	// and 63 characters.
 	maxQualifiedName = 317
@@ -124,8 +126,8 @@ func (req *CapacityRequest) checkLeft() error {
 
 func checkPodRequirements(requirements map[string]capacity.PodRequirements) error {
 	for _, name := range slices.Sorted(maps.Keys(requirements)) {
-		if n := len(requirements[name].NodeSelector); n > maxLabels {
-			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, maxLabels)
+		if n := len(requirements[name].NodeSelector); n > MaxLabels {
+			return fmt.Errorf("pod requirements %q select nodes by %d labels: at most %d are allowed", name, n, MaxLabels)
 		}
 		for _, k := range slices.Sorted(maps.Keys(requirements[name].NodeSelector)) {
 			if n := max(len(k), len(requirements[name].NodeSelector[k])); n > maxQualifiedName {
@@ -155,8 +157,8 @@ func checkTolerations(tolerations []corev1.Toleration) error {
 }
 
 func checkRequests(requests capacity.Resources) error {
-	if len(requests) > maxResources {
-		return fmt.Errorf("have %d resources: at most %d are allowed", len(requests), maxResources)
+	if len(requests) > MaxResources {
+		return fmt.Errorf("have %d resources: at most %d are allowed", len(requests), MaxResources)
 	}
 	for _, resource := range slices.Sorted(maps.Keys(requests)) {
 		if len(resource) > maxQualifiedName {

@@ -30,6 +30,13 @@ func TestPodLimits(t *testing.T) {
 	for i := range 120 {
 		labels = append(labels, fmt.Sprintf(`"label-%03d":%q`, i, strings.Repeat("v", 63)))
 	}
+	list := func(n int, element string) string {
+		all := make([]string, 0, n)
+		for i := range n {
+			all = append(all, fmt.Sprintf(element, i))
+		}
+		return strings.Join(all, ",")
+	}
 	fleetOf := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, FailoverAfterSeconds: ptr.To[int32](300), Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}}
 	leaving := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 	leaving.Request, leaving.States["east"] = schedulingtest.RequestedAs("east", "east"), schedulingtest.Existing("worker/0")
@@ -59,6 +66,16 @@ func TestPodLimits(t *testing.T) {
 			reason:   "A cluster reads a limited number of them.",
 			template: `{"spec":{"tolerations":[` + strings.TrimSuffix(strings.Repeat(`{"key":"k","operator":"Exists"},`, 65), ",") + `],"containers":[{"name":"vllm","image":"i"}]}}`, placement: fleetOf, gang: v1alpha1.GangNone,
 			want: []string{"spec.roles[0].template.spec.tolerations: Too many: 65: must have at most 64 items"},
+		},
+		"Labels": {
+			reason: "A cluster reads no request with more.", placement: fleetOf, gang: v1alpha1.GangNone,
+			template: `{"spec":{"nodeSelector":{` + list(257, `"l%d":""`) + `},"containers":[{"name":"vllm","image":"i"}]}}`,
+			want:     []string{"spec.roles[0].template.spec.nodeSelector: Too many: 257: must have at most 256 items"},
+		},
+		"Resources": {
+			reason: "A cluster reads no request with more.", placement: fleetOf, gang: v1alpha1.GangNone,
+			template: `{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{` + list(65, `"x.io/r%d":"1"`) + `}}}]}}`,
+			want:     []string{`spec.roles[0].template.spec: Invalid value: "65 resources": must request at most 64 different resources in a cluster of the fleet, which counts its capacity by them`},
 		},
 		"LongTexts": {
 			reason: "A cluster does not read such long texts.", placement: fleetOf, gang: v1alpha1.GangNone,

@@ -115,12 +115,12 @@ func (p *scheduler) usable(i int) bool {
 // and takes the capacity there. It is -1 if there is none.
 func (p *scheduler) firstFit(u unit, candidates []int) int {
 	for _, i := range candidates {
-		if ok, _ := p.fitsWhole(&p.free[i], &p.Candidates[i], u); ok {
+		if p.takesWhole(i, u) {
 			return i
 		}
 	}
 	for _, i := range candidates {
-		if p.startFits(&p.free[i], &p.Candidates[i], u) {
+		if p.takesStart(i, u) {
 			return i
 		}
 	}

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -170,8 +171,10 @@ type scheduler struct {
 	accepting bool
 	// steps is what is left of searchSteps.
 	steps int
-	// free is what is left in each candidate after what was assigned or asked so far.
-	free []capacity.Free
+	// free is what is left in each candidate after what was assigned or asked so far. It never grows. So pods that did
+	// not fit into it once do not fit later either, and refused has these pods for each candidate.
+	free    []capacity.Free
+	refused []map[string]bool
 	// assigned has the groups that each candidate is to run: those whose home it is, or all
 	// under Replicate. asked has the groups for which it is only asked to reserve capacity.
 	assigned, asked [][]reservation.ReplicaGroup
@@ -212,6 +215,64 @@ func (p *scheduler) startFits(free *capacity.Free, c *Candidate, groups []reserv
 	}
 	ok, _ := free.Allocate(reservation.PodSets(p.PodRequirements, required))
 	return ok
+}
+
+// takes tells whether the missing replicas of a unit fit into what is left in a candidate, as fits does, and takes their capacity.
+func (p *scheduler) takes(i int, u unit) bool { return p.takesWhole(i, u) || p.takesStart(i, u) }
+
+// takesWhole tells whether all of them fit, and takes their capacity.
+func (p *scheduler) takesWhole(i int, u unit) bool {
+	return p.remember(i, "whole ", u, func() bool {
+		ok, _ := p.fitsWhole(&p.free[i], &p.Candidates[i], u)
+		return ok
+	})
+}
+
+// takesStart tells whether those of them fit that suffice to start, and takes their capacity.
+func (p *scheduler) takesStart(i int, u unit) bool {
+	return p.remember(i, "start ", u, func() bool { return p.startFits(&p.free[i], &p.Candidates[i], u) })
+}
+
+// wouldFit tells whether all missing replicas of a unit fit into what is left in a candidate. It takes nothing.
+func (p *scheduler) wouldFit(i int, u unit) bool {
+	return p.remember(i, "whole ", u, func() bool {
+		free := p.free[i].Clone()
+		ok, _ := p.fitsWhole(&free, &p.Candidates[i], u)
+		return ok
+	})
+}
+
+// remember asks whether a unit fits into a candidate, unless another one that misses the same pods there did not. A service may have
+// thousands of units of the same pods, and may select a thousand clusters.
+func (p *scheduler) remember(i int, what string, u unit, fits func() bool) bool {
+	what += podsOf(p.Candidates[i].missing(u))
+	if p.refused[i][what] {
+		return false
+	}
+	ok := fits()
+	if !ok {
+		if p.refused[i] == nil {
+			p.refused[i] = map[string]bool{}
+		}
+		p.refused[i][what] = true
+	}
+	return ok
+}
+
+// podsOf names the pods of some replicas, and which of them are required. That says which replicas there are, because all of a role have
+// the same pods.
+func podsOf(replicas []reservation.ReplicaRequest) string {
+	required, others := map[string]int64{}, map[string]int64{}
+	for _, r := range replicas {
+		to := others
+		if r.Required {
+			to = required
+		}
+		for name, n := range r.Pods {
+			to[name] += n
+		}
+	}
+	return fmt.Sprint(required, others) // In the order of the names.
 }
 
 // fitsWhole tells whether all missing replicas fit, and takes their capacity.

@@ -1438,20 +1438,39 @@ func TestLeavesByGroup(t *testing.T) {
 	}
 }
 
-// TestAssignIsBounded proves that replicas that fit nowhere, of which only searches know that, cost a call no more than one budget.
-func TestAssignIsBounded(t *testing.T) {
-	p := Problem{Policy: v1alpha1.PlacementSpread, FailoverAfter: time.Minute, PodRequirements: map[string]capacity.PodRequirements{"w": *capacitytest.Requirements(3, 1)}}
-	for i := range 1500 {
-		r := reservation.ReplicaRequest{Name: key.ReplicaID("w/" + strconv.Itoa(i)), Pods: map[string]int64{"w": 9}}
+// fitNowhere is a service of some replicas, of which only searches know that they fit into none of 20 clusters. kind returns what the
+// pods of each are called.
+func fitNowhere(replicas int, kind func(i int) string) Problem {
+	p := Problem{Policy: v1alpha1.PlacementSpread, FailoverAfter: time.Minute, PodRequirements: map[string]capacity.PodRequirements{}}
+	for i := range replicas {
+		p.PodRequirements[kind(i)] = *capacitytest.Requirements(3, 1)
+		r := reservation.ReplicaRequest{Name: key.ReplicaID("w/" + strconv.Itoa(i)), Pods: map[string]int64{kind(i): 9}}
 		p.Groups = append(p.Groups, reservation.ReplicaGroup{Name: key.GroupID(r.Name), Replicas: []reservation.ReplicaRequest{r}})
 	}
 	for i := range 20 {
 		// Each of four nodes has 8 GPUs, and takes two of nine pods with 3.
 		p.Candidates = append(p.Candidates, Candidate{Name: "c" + strconv.Itoa(i), Weight: 1, ReceivesTraffic: true, RouterReady: true, Free: capacity.Free{Pools: []capacity.Pool{nodes("h100", 4, 8)}}})
 	}
+	return p
+}
+
+// TestAssignIsBounded proves that replicas of many kinds that fit nowhere cost a call no more than one budget.
+func TestAssignIsBounded(t *testing.T) {
+	p := fitNowhere(1500, strconv.Itoa)
 	// A search may go over by the classes of one step.
 	if steps, most := StepsOf(p); steps < most || steps > most+len(p.Candidates) {
 		t.Errorf("the searches looked at %d node classes, want %d", steps, most)
+	}
+}
+
+// TestEqualUnitsAreSearchedOnce proves that a candidate into which a replica does not fit is not searched for the next replica of its kind.
+func TestEqualUnitsAreSearchedOnce(t *testing.T) {
+	steps := func(replicas int) int {
+		n, _ := StepsOf(fitNowhere(replicas, func(int) string { return "w" }))
+		return n
+	}
+	if some, many := steps(100), steps(1500); some == 0 || many != some {
+		t.Errorf("the searches for 1500 replicas looked at %d node classes, want the %d of 100 replicas", many, some)
 	}
 }
 

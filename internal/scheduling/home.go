@@ -26,7 +26,7 @@ func (p *scheduler) units() []unit {
 // placeUnits gives each unit its home, and asks for capacity where a unit needs one. Units that
 // have a home come first, because their missing replicas take capacity there.
 func (p *scheduler) placeUnits() {
-	p.free = make([]capacity.Free, len(p.Candidates))
+	p.free, p.refused = make([]capacity.Free, len(p.Candidates)), make([]map[string]bool, len(p.Candidates))
 	for i := range p.Candidates {
 		p.free[i] = p.Candidates[i].Free.Clone()
 		p.accepting = p.accepting || p.eligibility[i].eligible() && !p.Candidates[i].Refused
@@ -119,12 +119,12 @@ func (p *scheduler) best(u unit, is func(int) bool) int {
 	}
 	target, most := -1, 0
 	for _, i := range qualified {
-		c, free, has := &p.Candidates[i], p.free[i].Clone(), 0
-		if fits, _ := p.fitsWhole(&free, c, u); fits {
+		has := 0
+		if p.wouldFit(i, u) {
 			has = 1 << 30
 		}
 		for _, r := range reservation.Replicas(u) {
-			if c.Ready[r.Name] {
+			if p.Candidates[i].Ready[r.Name] {
 				has++
 			}
 		}
@@ -145,8 +145,7 @@ func (p *scheduler) best(u unit, is func(int) bool) int {
 func (p *scheduler) nextHome(u unit, home int) int {
 	has := p.canStartIn
 	if home >= 0 && !p.eligibility[home].mustLeave && !p.startFailed(u, home) {
-		free, c := p.free[home].Clone(), &p.Candidates[home]
-		if fits, _ := p.fitsWhole(&free, c, u); p.usable(home) && (fits || p.hasAllThatExists(u, home)) {
+		if fits := p.wouldFit(home, u); p.usable(home) && (fits || p.hasAllThatExists(u, home)) {
 			return home
 		}
 		has = p.hasAllThatExists
@@ -280,6 +279,6 @@ func (p *scheduler) setHome(u unit, home, was int) {
 		h.Started = h.Started || p.answersIn(g, home)
 		p.homes[g.Name] = h
 	}
-	_, _ = p.fits(&p.free[home], c, u) // Its missing replicas take capacity if they fit.
+	p.takes(home, u) // Its missing replicas take capacity if they fit.
 	p.assigned[home] = append(p.assigned[home], u...)
 }

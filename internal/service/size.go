@@ -291,6 +291,10 @@ func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
 				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
 		}
 	}
-	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas)),
+	wanted := 0
+	for _, r := range p.Roles {
+		wanted += int(r.Most())
+	}
+	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas, wanted)),
 		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 }

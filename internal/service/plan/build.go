@@ -95,7 +95,7 @@ func (p *Plan) Place(running *Running) field.ErrorList {
 		return p.refuseGangInKueue()
 	}
 	for _, t := range scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement) {
-		c := p.layout(t)
+		c := p.layout(t, all)
 		for i := range c.Groups {
 			c.addGang(p, &c.Groups[i], p.gang)
 		}
@@ -186,12 +186,16 @@ func (p *Plan) planRoles(in *inputv1alpha1.Input, policy *tenantPolicy) field.Er
 	return errs
 }
 
-// layout returns the plan of one cluster with all groups and replicas, and without gangs.
-func (p *Plan) layout(t scheduling.Target) ClusterPlan {
+// all is for layouts with all replicas.
+func all(key.ReplicaID) bool { return true }
+
+// layout returns the plan of one cluster with all groups, those of their replicas that are in it, and without gangs. Others are not made:
+// there may be a thousand clusters, and thousands of replicas.
+func (p *Plan) layout(t scheduling.Target, in func(key.ReplicaID) bool) ClusterPlan {
 	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
 	c.Groups = make([]Group, p.groups)
 	for i := range c.Groups {
-		c.Groups[i] = p.group(&c, int32(i))
+		c.Groups[i] = p.group(&c, int32(i), in)
 	}
 	return c
 }
@@ -300,11 +304,13 @@ func (p *Plan) endpointOfWorkers() *Endpoint {
 	return e
 }
 
-func (p *Plan) group(c *ClusterPlan, i int32) Group {
+func (p *Plan) group(c *ClusterPlan, i int32, in func(key.ReplicaID) bool) Group {
 	g := Group{Index: i}
 	for _, r := range p.Roles {
 		for j := range r.Replicas {
-			g.Replicas = append(g.Replicas, p.replica(c, r, i, j))
+			if in(p.replicaID(i, r, j)) {
+				g.Replicas = append(g.Replicas, p.replica(c, r, i, j))
+			}
 		}
 	}
 	return g

@@ -28,7 +28,7 @@ func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string
 
 // empty is the plan of a cluster before anything is placed there.
 func (p *Plan) empty(cluster string) *ClusterPlan {
-	c := p.layout(scheduling.Target{Cluster: cluster})
+	c := p.layout(scheduling.Target{Cluster: cluster}, func(key.ReplicaID) bool { return false })
 	return &c
 }
 
@@ -46,12 +46,8 @@ func (p *Plan) wanted(cluster string) *ClusterPlan {
 			}
 		}
 	}
-	c := p.empty(cluster)
-	for i := range c.Groups {
-		g := &c.Groups[i]
-		g.Replicas = slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !here[r.ID] })
-	}
-	return c
+	c := p.layout(scheduling.Target{Cluster: cluster}, func(r key.ReplicaID) bool { return here[r] })
+	return &c
 }
 
 // requestExtra returns what extra units of a cluster request. A part of a unit is of no use.

@@ -66,7 +66,7 @@ func (p *Plan) planClusters() {
 // planCluster plans one cluster. Its groups have the replicas that are reserved or exist there.
 // pending has the replicas whose capacity is requested.
 func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
-	c := p.layout(a.Target)
+	c := p.layout(a.Target, func(r key.ReplicaID) bool { return a.Run[r] || pending[r] })
 	c.LocalQueue, c.GangQueue = a.LocalQueue, a.GangQueue
 	c.Asked = a.Reason == scheduling.ReasonRequested
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
@@ -75,10 +75,9 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 	for _, g := range c.Groups {
 		var run []Replica
 		for _, r := range g.Replicas {
-			switch {
-			case a.Run[r.ID]:
+			if a.Run[r.ID] {
 				run = append(run, r.in(a))
-			case pending[r.ID]:
+			} else {
 				c.Pending = append(c.Pending, r)
 			}
 		}
@@ -166,11 +165,11 @@ func (p *Plan) planUnschedulable() {
 	if len(p.Schedule.Unassigned) == 0 {
 		return
 	}
-	c := p.layout(p.Local())
+	c := p.layout(p.Local(), func(r key.ReplicaID) bool { return p.Schedule.Unassigned[r] })
 	groups := c.Groups
 	c.Groups, c.Endpoint, c.NotStarted, c.Unschedulable = nil, nil, true, true
 	for _, g := range groups {
-		c.Pending = append(c.Pending, slices.DeleteFunc(g.Replicas, func(r Replica) bool { return !p.Schedule.Unassigned[r.ID] })...)
+		c.Pending = append(c.Pending, g.Replicas...)
 	}
 	p.Clusters = append(p.Clusters, c)
 	p.deferPending(&c, DeferredForCluster, "no cluster accepts these replicas: see the condition Placed")

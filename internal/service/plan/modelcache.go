@@ -79,7 +79,7 @@ func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
 		}
 		p.schedule(demand)
 	} else {
-		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}))
+		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, all))
 	}
 	p.load(running)
 }

@@ -76,7 +76,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 		}
 	}
 	if total > composite.MaxAnswer && len(errs) == 0 {
-		errs = append(errs, tooMany(p, roles, len(sizes), total))
+		errs = append(errs, tooMany(p, roles, total))
 	}
 	return errs
 }
@@ -190,6 +190,11 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", most))}
 		}
+		text := o.Resource.GetFields()["data"].GetStructValue().GetFields()[reservation.RequestKey].GetStringValue()
+		if _, err := reservation.DecodeRequest(text); err != nil {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d clusters", len(p.Schedule.Request.Clusters)),
+				fmt.Sprintf("makes a capacity request that no cluster would read: %v", err))}
+		}
 	}
 	return nil
 }
@@ -266,7 +271,7 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 }
 
 // tooMany says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
-func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
+func tooMany(p *plan.Plan, roles []roleSize, total int) *field.Error {
 	at := 0
 	for i := range roles {
 		if roles[i].bytes > roles[at].bytes {
@@ -295,6 +300,6 @@ func tooMany(p *plan.Plan, roles []roleSize, objects, total int) *field.Error {
 	for _, r := range p.Roles {
 		wanted += int(r.Most())
 	}
-	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(objects, size.replicas, wanted)),
+	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(size.replicas, wanted)),
 		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
 }

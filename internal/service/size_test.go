@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,7 +9,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -67,7 +71,7 @@ func TestTooManyOfOne(t *testing.T) {
 		"Group":   {Service: naming.Identity{Grouped: true}, Roles: of, Clusters: []plan.ClusterPlan{{Groups: make([]plan.Group, 1)}}},
 		"Replica": {Roles: of},
 	} {
-		got := tooMany(p, []roleSize{{bytes: composite.MaxAnswer, replicas: 2}}, 2, 2*composite.MaxAnswer)
+		got := tooMany(p, []roleSize{{bytes: composite.MaxAnswer, replicas: 2}}, 2*composite.MaxAnswer)
 		if got.Field != "spec.roles" || got.BadValue != "2 replicas" || !strings.Contains(got.Detail, "3 times fewer replicas") {
 			t.Errorf("%s: want 3 times fewer than 2 replicas in spec.roles, got %v", name, got)
 		}
@@ -78,7 +82,38 @@ func TestTooManyOfOne(t *testing.T) {
 // counts.
 func TestTooManyNowhere(t *testing.T) {
 	p := &plan.Plan{Service: naming.Identity{Grouped: true}, Roles: []*plan.Role{{Name: "w"}}}
-	if got := tooMany(p, []roleSize{{}}, 0, 2*composite.MaxAnswer); got.Field != "spec.replicas" || got.BadValue != 0 {
+	if got := tooMany(p, []roleSize{{}}, 2*composite.MaxAnswer); got.Field != "spec.replicas" || got.BadValue != 0 {
 		t.Errorf("want 0 of spec.replicas to be refused, got %v", got)
+	}
+}
+
+// TestUnreadableRequest proves that a service is refused whose capacity request no cluster would read.
+func TestUnreadableRequest(t *testing.T) {
+	for clusters, want := range map[int]string{
+		1024: "",
+		1025: "makes a capacity request that no cluster would read: invalid capacity request: there are 1025 clusters: at most 1024 are allowed",
+	} {
+		req := reservation.CapacityRequest{Namespace: "ns", Name: "svc", UID: "uid", Clusters: map[string]reservation.ClusterRequest{}}
+		for i := range clusters {
+			name := fmt.Sprintf("c%d", i)
+			req.Clusters[name] = reservation.ClusterRequest{Name: name, Namespace: "ns"}
+		}
+		text, err := reservation.EncodeRequest(&req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := structpb.NewStruct(map[string]any{"data": map[string]any{reservation.RequestKey: text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &plan.Plan{Schedule: &scheduling.Result{Request: &req}}
+		errs := requestTooLarge(p, []kube.Object{{Key: key.CapacityRequest, Resource: o}})
+		got := ""
+		for _, e := range errs {
+			got += e.Detail
+		}
+		if got != want {
+			t.Errorf("%d clusters: want %q, got %q", clusters, want, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
@@ -33,6 +35,17 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 		p.FleetRoute.Backends = p.backends()
 		p.endFleetRoute()
 	}
+}
+
+// checkStates refuses objects in more clusters than a capacity request can name, before anything is planned for each of them. No service
+// makes them. A user may have made objects and have let the XR refer to them.
+func checkStates(snapshot *scheduling.Snapshot) field.ErrorList {
+	n := len(snapshot.States)
+	if n <= reservation.MaxClusters {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d clusters", n), fmt.Sprintf(
+		"the XR refers to objects in too many clusters: at most %d are allowed. Remove objects that the service has not made from spec.crossplane.resourceRefs, or from spec.resourceRefs of a claim's XR", reservation.MaxClusters))}
 }
 
 // planClusters plans each cluster that has something of the service. Capacity for the same replicas

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -420,5 +422,30 @@ func TestFleetRouteMatches(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTooManyStates proves that a service is refused whose XR refers to objects in more clusters than there can be of a service.
+func TestTooManyStates(t *testing.T) {
+	for clusters, want := range map[int]string{
+		1024: "",
+		1025: "spec.placement: Invalid value: \"1025 clusters\": the XR refers to objects in too many clusters",
+	} {
+		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
+		for i := range clusters {
+			snapshot.States[fmt.Sprintf("c%d", i)] = schedulingtest.Existing()
+		}
+		spec := &v1alpha1.InferenceServiceSpec{
+			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
+			Roles:     []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`)}},
+		}
+		_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), snapshot, nil)
+		got := ""
+		for _, e := range errs {
+			got += e.Error()
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%d clusters: want %q, got %q", clusters, want, got)
+		}
 	}
 }

@@ -345,6 +345,31 @@ func observations() []Case {
 				return object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": fmt.Sprint("c", i)}, "spec": object{"providerConfigRef": object{"name": "c"}, "pools": list{object{"name": "p", "nodeCount": 1}}}, "status": object{"pools": list{object{"name": "p", "nodeCount": 5000, "capacity": object{"cpu": "1e100000"}, "free": list{object{"nodeCount": 1, "resources": object{"cpu": "1e300000000"}}}}}, "conditions": list{object{"type": "Schedulable", "status": "True"}}}}
 			})
 		}),
+		required("replicas of many resources in many clusters", "fleet", func() object {
+			r := worker(object{"resources": object{"limits": keys(60, "example.com/device-", "1")}})
+			r["replicas"] = 2000
+			return object{"roles": list{r}, "placement": object{"policy": "Spread", "clusterSelector": object{}}}
+		}, func() list {
+			return repeat(128, func(i int) any {
+				pool := object{"name": "p", "nodeCount": 1000, "capacity": object{"cpu": "100"}}
+				free := object{"name": "p", "nodeCount": 1000, "free": list{object{"nodeCount": 1000, "resources": object{"cpu": "100"}}}}
+				return object{
+					"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": fmt.Sprint("c", i)},
+					"spec":   object{"providerConfigRef": object{"name": "c"}, "pools": list{pool}},
+					"status": object{"pools": list{free}, "conditions": list{object{"type": "Schedulable", "status": "True"}}},
+				}
+			})
+		}),
+		{Name: "objects in many clusters", Make: func() *fnv1.RunFunctionRequest {
+			r := worker(nil)
+			r["replicas"] = 2000
+			req := request(object{"roles": list{r}, "placement": object{"policy": "Spread", "clusterSelector": object{}}})
+			req.Observed.Resources = map[string]*fnv1.Resource{}
+			for i := range 6000 {
+				req.Observed.Resources[fmt.Sprint("cluster/c", i, "/leaderworkerset/a/", i%2000)] = &fnv1.Resource{Resource: structOf(workload(i, nil))}
+			}
+			return req
+		}},
 		required("allocations of a cluster", "fleet", func() object {
 			return object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}}
 		}, func() list {

@@ -126,6 +126,15 @@ func routers() []Case {
 			match := object{"headers": repeat(16, same(object{})), "queryParams": repeat(16, same(object{}))}
 			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": repeat(16, same(object{"matches": repeat(64, same(match))}))}})
 		}),
+		service("expressions of the route", func() list {
+			ranges := "(?i)[" + text(4000, `B-\x{1e942}`) + "]"
+			match := object{"headers": repeat(16, named("h", object{"type": "RegularExpression", "value": ranges}))}
+			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": list{object{"matches": repeat(20, same(match))}}}})
+		}),
+		service("expressions of the route, in ASCII", func() list {
+			match := object{"headers": repeat(16, named("h", object{"type": "RegularExpression", "value": "(?i)[" + text(4000, "!-~") + "]"}))}
+			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "rules": list{object{"matches": repeat(20, same(match))}}}})
+		}),
 		service("host names", func() list {
 			return withRouter(object{"httproute": object{"parentRefs": list{object{"name": "g"}}, "hostnames": repeat(60_000, func(i int) any { return fmt.Sprintf("Host_%d", i) })}})
 		}),

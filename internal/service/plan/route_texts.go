@@ -18,11 +18,18 @@ import (
 // an expression.
 const maxSteps = 1000
 
+// maxExpressions is how many characters the regular expressions of a route may have together. Parsing a megabyte of them takes about a second.
+// Each match may still have a path as long as the CRD allows.
+const maxExpressions = maxRouteMatches * 1024
+
 // checkTexts refuses texts that the CRDs allow and that may stop a shared gateway. Envoy refuses a whole configuration for one expression
 // that does not compile, one header value that is none, or one format operator without an end (source/common/router/config_impl.cc,
 // source/common/formatter/substitution_formatter.cc). The routes of all tenants are in that configuration. Traefik puts
 // texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go).
 func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+	if n := lengthOfExpressions(spec); n > maxExpressions {
+		return field.ErrorList{field.Invalid(path.Child("rules"), n, fmt.Sprintf("must have at most %d characters in the regular expressions of all rules together", maxExpressions))}
+	}
 	var errs field.ErrorList
 	for i := range spec.Rules {
 		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
@@ -36,6 +43,35 @@ func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// lengthOfExpressions returns how many characters the regular expressions of a route have together.
+func lengthOfExpressions(spec *gateway.HTTPRouteSpec) int {
+	n := 0
+	for i := range spec.Rules {
+		for j := range spec.Rules[i].Matches {
+			n += lengthInMatch(&spec.Rules[i].Matches[j])
+		}
+	}
+	return n
+}
+
+func lengthInMatch(m *gateway.HTTPRouteMatch) int {
+	n := 0
+	if m.Path != nil && ptr.Deref(m.Path.Type, "") == gateway.PathMatchRegularExpression {
+		n += len(ptr.Deref(m.Path.Value, ""))
+	}
+	for _, h := range m.Headers {
+		if ptr.Deref(h.Type, "") == gateway.HeaderMatchRegularExpression {
+			n += len(h.Value)
+		}
+	}
+	for _, q := range m.QueryParams {
+		if ptr.Deref(q.Type, "") == gateway.QueryParamMatchRegularExpression {
+			n += len(q.Value)
+		}
+	}
+	return n
 }
 
 // checkBackoff refuses a backoff of no time, with which Envoy takes no configuration either.
@@ -79,8 +115,9 @@ func checkQuoted(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// unicodeClass finds classes such as \pL. RE2 knows fewer of their names than the parser here, for which one can have hundreds of ranges.
-var unicodeClass = regexp.MustCompile(`\\[pP]`)
+// beyondASCII finds classes such as \pL, and escapes of characters beyond ASCII such as \x{e9}. RE2 knows fewer names of classes than the
+// parser here, for which one can have hundreds of ranges. Without regard to case, the parser takes each character of a range by itself.
+var beyondASCII = regexp.MustCompile(`\\(?:[pP]|x\{0*(?:[89A-Fa-f]|[1-7][0-9A-Fa-f])[0-9A-Fa-f]|x[89A-Fa-f]|[2-7][0-7]{2})`)
 
 func checkExpression(path *field.Path, value string) field.ErrorList {
 	if value == "" {
@@ -89,8 +126,8 @@ func checkExpression(path *field.Path, value string) field.ErrorList {
 	if errs := checkQuoted(path, value); len(errs) > 0 {
 		return errs
 	}
-	if unicodeClass.MatchString(value) {
-		return field.ErrorList{field.Invalid(path, text.Value(value), "must have no classes of Unicode characters, of which gateways know different names")}
+	if beyondASCII.MatchString(value) {
+		return field.ErrorList{field.Invalid(path, text.Value(value), "must have no classes of Unicode characters, of which gateways know different names, and no escapes of characters beyond ASCII")}
 	}
 	parsed, err := syntax.Parse(value, syntax.Perl)
 	if err != nil {

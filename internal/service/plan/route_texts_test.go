@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"regexp/syntax"
 	"strings"
 	"testing"
 
@@ -20,6 +22,10 @@ func TestRouteTexts(t *testing.T) {
 		return `{"filters":[{"type":"` + of + `","` + strings.ToLower(of[:1]) + of[1:] + `":{"set":[` + h + `]}}]}`
 	}
 	request := func(h string) string { return set("RequestHeaderModifier", h) }
+	// long is so many matches, whose expressions are as long as the CRD allows.
+	long := func(n int) string {
+		return strings.Trim(repeated(n, `{"path":{"type":"RegularExpression","value":"[`+strings.Repeat("a", 1022)+`]"}}`), "[]")
+	}
 	const matches, filters = "httproute.rules[0].matches[0].", "httproute.rules[0].filters[0]."
 	cases := map[string]struct {
 		reason, rule string
@@ -29,6 +35,13 @@ func TestRouteTexts(t *testing.T) {
 		"NoExpression":  {"RE2 does not compile it.", match(`{"path":{"type":"RegularExpression","value":"/(?!x)["}}`), []string{matches + "path.value"}},
 		"Empty":         {"Envoy takes no empty one.", match(`{"path":{"type":"RegularExpression","value":""}}`), []string{matches + "path.value"}},
 		"Unicode":       {"RE2 does not know the name.", match(`{"path":{"type":"RegularExpression","value":"/\\p{digit}"}}`), []string{matches + "path.value"}},
+		"Escape":        {"A dot by its number is a legal character.", match(`{"path":{"type":"RegularExpression","value":"/v1\\x2e\\x{02E}\\056\\177[0-9]"}}`), nil},
+		"Braces":        {"Each character of the range would be parsed by itself.", match(`{"path":{"type":"RegularExpression","value":"(?i)[B-\\x{1e942}]"}}`), []string{matches + "path.value"}},
+		"Zeros":         {"It is the same character.", match(`{"path":{"type":"RegularExpression","value":"\\x{00080}"}}`), []string{matches + "path.value"}},
+		"Hexadecimal":   {"It is a character of Latin-1.", match(`{"path":{"type":"RegularExpression","value":"\\xE9"}}`), []string{matches + "path.value"}},
+		"Octal":         {"It is another such character.", match(`{"path":{"type":"RegularExpression","value":"\\351"}}`), []string{matches + "path.value"}},
+		"AllLong":       {"Each match may have the longest path.", match(long(64)) + "," + match(long(64)), nil},
+		"TooLong":       {"The last one is a character longer.", match(long(64)) + "," + match(long(63)+`,{"headers":[{"name":"a","type":"RegularExpression","value":"[`+strings.Repeat("a", 1023)+`]"}]}`), []string{"httproute.rules"}},
 		"Repeated":      {"RE2 writes repetitions out.", match(`{"path":{"type":"RegularExpression","value":"/(abcdefgh){1000}"}}`), []string{matches + "path.value"}},
 		"RepeatedTwice": {"It is in a repetition itself.", match(`{"path":{"type":"RegularExpression","value":"/((abcdefgh){30}){30}"}}`), []string{matches + "path.value"}},
 		"Header":        {"It is compared as it is.", header(`{"name":"a","value":"*["}`), nil},
@@ -59,5 +72,36 @@ func TestRouteTexts(t *testing.T) {
 				t.Errorf("%s\nerrors at: -want, +got:\n%s\n%s", tc.reason, diff, messages)
 			}
 		})
+	}
+}
+
+// TestBeyondASCII compares with the parser which escapes are characters beyond ASCII.
+func TestBeyondASCII(t *testing.T) {
+	var escapes []string
+	for c := range 0x1100 {
+		escapes = append(escapes, fmt.Sprintf(`\x{%x}`, c), fmt.Sprintf(`\x{%X}`, c), fmt.Sprintf(`\x{00%03x}`, c))
+		if c <= 0xff {
+			escapes = append(escapes, fmt.Sprintf(`\x%02x`, c), fmt.Sprintf(`\x%02X`, c))
+		}
+		if c <= 0o777 {
+			escapes = append(escapes, fmt.Sprintf(`\%03o`, c))
+		}
+	}
+	for c := ' '; c <= '~'; c++ {
+		escapes = append(escapes, `\`+string(c))
+	}
+	known := 0
+	for _, e := range escapes {
+		re, err := syntax.Parse(e, syntax.Perl)
+		if err != nil || re.Op != syntax.OpLiteral {
+			continue
+		}
+		known++
+		if want, got := re.Rune[0] > '~'+1, beyondASCII.MatchString(e); got != want {
+			t.Errorf("%s is the character %x: want %t, got %t", e, re.Rune[0], want, got)
+		}
+	}
+	if known < 10_000 {
+		t.Errorf("the parser knows only %d of these escapes", known)
 	}
 }

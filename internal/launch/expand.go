@@ -9,43 +9,63 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// reference is a reference to a variable as the kubelet expands it, or the escape of one
-// (third_party/forked/golang/expansion/expand.go of Kubernetes).
-var reference = regexp.MustCompile(`\$\$|\$\([^)]*\)`)
-
 // Expand returns a command as the kubelet expands it. A reference to a variable whose value is known only in
 // the cluster, or is longer than any model's name, stays as it is.
 func Expand(c Command, env []corev1.EnvVar) Command {
 	values := map[string]string{}
-	expand := func(s string) string {
-		return reference.ReplaceAllStringFunc(s, func(r string) string {
-			if r == "$$" {
-				return "$"
-			}
-			if v, known := values[r[2:len(r)-1]]; known {
-				return v
-			}
-			return r
-		})
-	}
 	for _, e := range env {
 		// References to earlier variables could make the value of each twice as long as that of the one before.
 		delete(values, e.Name)
 		if e.ValueFrom != nil || len(e.Value) > maxName {
 			continue
 		}
-		if v := expand(e.Value); len(v) <= maxName {
+		if v := expandIn(e.Value, values); len(v) <= maxName {
 			values[e.Name] = v
 		}
 	}
 	all := func(words []string) []string {
 		expanded := make([]string, len(words))
 		for i, w := range words {
-			expanded[i] = expand(w)
+			expanded[i] = expandIn(w, values)
 		}
 		return expanded
 	}
 	return Command{Command: all(c.Command), Args: all(c.Args)}
+}
+
+// expandIn replaces the references $(NAME) in a text by values, and $$ by $
+// (third_party/forked/golang/expansion/expand.go of Kubernetes). It takes linear time.
+func expandIn(s string, values map[string]string) string {
+	expanded := &strings.Builder{}
+	for {
+		at := strings.IndexByte(s, '$')
+		if at < 0 || at+1 == len(s) {
+			expanded.WriteString(s)
+			return expanded.String()
+		}
+		expanded.WriteString(s[:at])
+		end := at + 2
+		switch s[at+1] {
+		case '$':
+			expanded.WriteByte('$')
+		case '(':
+			length := strings.IndexByte(s[end:], ')')
+			if length < 0 {
+				// No later reference has an end either.
+				expanded.WriteString(strings.ReplaceAll(s[at:], "$$", "$"))
+				return expanded.String()
+			}
+			end += length + 1
+			if v, known := values[s[at+2:end-1]]; known {
+				expanded.WriteString(v)
+			} else {
+				expanded.WriteString(s[at:end])
+			}
+		default:
+			expanded.WriteString(s[at:end])
+		}
+		s = s[end:]
+	}
 }
 
 // shellVariable is a variable as a shell expands it, with a number as its default.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,6 +33,32 @@ func TestExpandCommand(t *testing.T) {
 				t.Errorf("%s\nExpand(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestExpandShortTexts compares with a regular expression what every short text becomes.
+func TestExpandShortTexts(t *testing.T) {
+	reference := regexp.MustCompile(`\$\$|\$\([^)]*\)`)
+	values := map[string]string{"A": "<$$(A)>", "": "<none>", "$": "<dollar>", "AA": ""}
+	texts := []string{""}
+	for from := 0; len(texts[from]) < 7; from++ {
+		for _, c := range []string{"$", "(", ")", "A", "\xff"} {
+			texts = append(texts, texts[from]+c)
+		}
+	}
+	for _, text := range texts {
+		want := reference.ReplaceAllStringFunc(text, func(r string) string {
+			if r == "$$" {
+				return "$"
+			}
+			if v, known := values[r[2:len(r)-1]]; known {
+				return v
+			}
+			return r
+		})
+		if got := expandIn(text, values); got != want {
+			t.Errorf("%q: want %q, got %q", text, want, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -471,6 +472,29 @@ func TestScriptsAreBounded(t *testing.T) {
 	}
 	if _, ok := lastCommand(script); ok {
 		t.Error("a script above the limit is read")
+	}
+}
+
+// TestPortInScript shows that the port moves in a script as it moves in the same words without a shell.
+func TestPortInScript(t *testing.T) {
+	lists := [][]string{{"vllm", "serve", "M"}}
+	for from := 0; len(lists[from]) < 3+5; from++ {
+		for _, w := range []string{"--port", "--port=1", "--portly", "23"} {
+			lists = append(lists, append(slices.Clone(lists[from]), w))
+		}
+	}
+	for _, words := range lists {
+		moved := parse(Command{Command: words})
+		if err := moved.movePort(8200); err != nil {
+			t.Fatal(err)
+		}
+		const before, after = "A=1\n exec ", " # --port 7\n"
+		script := before + strings.Join(words, " ") + after
+		want := before + strings.Join(moved.argv, " ") + after
+		last, _ := lastCommand(script)
+		if got := last.withPort(script, "8200"); got != want {
+			t.Errorf("%q:\nwant %q\ngot  %q", script, want, got)
+		}
 	}
 }
 

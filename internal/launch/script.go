@@ -78,26 +78,31 @@ func (c simpleCommand) with(script, args string) string {
 
 // withPort returns the script with another port for the engine.
 func (c simpleCommand) withPort(script, port string) string {
-	found := false
-	for i := len(c.words) - 1; i >= 0; i-- {
+	changed := &strings.Builder{}
+	written := 0
+	put := func(from, to int, text string) {
+		changed.WriteString(script[written:from])
+		changed.WriteString(text)
+		written = to
+	}
+	for i := 0; i < len(c.words); i++ {
 		w := c.words[i]
 		name, _, joined := cut(w.literal)
 		switch {
 		case name != "--port":
-			continue
 		case joined:
-			script = script[:w.start] + "--port=" + port + script[w.end:]
+			put(w.start, w.end, "--port="+port)
 		case i+1 < len(c.words):
-			script = script[:c.words[i+1].start] + port + script[c.words[i+1].end:]
+			i++
+			put(c.words[i].start, c.words[i].end, port)
 		default:
-			script = script[:w.end] + " " + port + script[w.end:]
+			put(w.end, w.end, " "+port)
 		}
-		found = true
 	}
-	if found {
-		return script
+	if written == 0 {
+		return c.with(script, "--port "+port)
 	}
-	return c.with(script, "--port "+port)
+	return changed.String() + script[written:]
 }
 
 // lastCommand finds the last command of a script, and tells whether arguments can be added to it.

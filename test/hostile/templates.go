@@ -148,6 +148,9 @@ func texts() []Case {
 		inContainer("variables that expand", func() object {
 			return object{"args": list{text(700_000, "$(A)")}, "env": list{object{"name": "A", "value": text(700_000, "$(A)")}}}
 		}),
+		service("ports in a script", func() list {
+			return disaggregated(script("vllm serve m " + text(131_000, "--port=1 ")))
+		}),
 		inContainer("references without an end", func() object { return object{"args": list{text(1_400_000, "$($$")}} }),
 		inContainer("text that is no UTF-8", func() object { return object{"args": list{text(100_000, standIn)}} }),
 		inContainer("image with a long name", func() object { return object{"image": text(1_400_000, "vllm/")} }),

@@ -78,8 +78,8 @@ func (l *line) checkLauncher(o Options, leader bool) error {
 	}
 	words := l.argv
 	if l.script > 0 {
-		last, _ := scan(l.argv[l.script])
-		words = last.literals()
+		last, _ := l.scan()
+		words = last.literals
 	}
 	if e := unsupportedEngine(words); e != "" && engineOf(words) == EngineUnknown {
 		return fmt.Errorf("this command starts %s, which launcher %s does not know: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX", e, o.Launcher)

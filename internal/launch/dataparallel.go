@@ -65,8 +65,8 @@ func (l line) withStartRank(local int) Command {
 	rank := fmt.Sprintf(`%s "$((LWS_WORKER_INDEX * %d))"`, dataParallelStartRank[0], local)
 	if l.script > 0 {
 		// The flags before were added there, so there is a last command.
-		last, _ := lastCommand(l.argv[l.script])
-		l.argv[l.script] = last.with(l.argv[l.script], rank)
+		last, _ := l.lastCommand()
+		l.setScript(last.with(l.argv[l.script], rank))
 		return l.join()
 	}
 	argv := l.afterEntrypoint()

@@ -74,11 +74,10 @@ var shellVariable = regexp.MustCompile(`^\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:
 // PortOf returns the port that a command tells its engine to listen on, also by a variable of its container. It is 0 if there is none, or if it
 // is not known: more tells that the container has variables besides env, and a script may set its own.
 func PortOf(c Command, env []corev1.EnvVar, more bool) int32 {
-	c = Expand(c, env)
-	if port := Port(c); port != 0 {
+	l := parse(Expand(c, env))
+	if port := l.port(); port != 0 {
 		return port
 	}
-	l := parse(c)
 	m := shellVariable.FindStringSubmatch(value(l.words(), "--port"))
 	if l.script == 0 || m == nil || strings.Contains(l.argv[l.script], m[1]+m[2]+"=") {
 		return 0

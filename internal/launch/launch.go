@@ -93,8 +93,9 @@ func Worker(c Command, o Options) (Command, error) {
 }
 
 // Port returns the port that a command tells its engine to listen on, or 0.
-func Port(c Command) int32 {
-	l := parse(c)
+func Port(c Command) int32 { return parse(c).port() }
+
+func (l line) port() int32 {
 	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
 		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], 2); len(m) == 1 {
@@ -145,12 +146,12 @@ func (l *line) movePort(port int32) error {
 
 func (l *line) movePortInScript(port string) error {
 	script := l.argv[l.script]
-	if last, ok := lastCommand(script); ok {
-		l.argv[l.script] = last.withPort(script, port)
+	if last, ok := l.lastCommand(); ok {
+		l.setScript(last.withPort(script, port))
 		return nil
 	}
 	if m := visiblePort.FindAllStringSubmatchIndex(script, 2); len(m) == 1 && !startsRay(script) {
-		l.argv[l.script] = script[:m[0][2]] + port + script[m[0][3]:]
+		l.setScript(script[:m[0][2]] + port + script[m[0][3]:])
 		return nil
 	}
 	return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is unclear where this script sets its port: write --port with a number once, make the engine's command the script's last line, or run the engine without a shell", port)
@@ -184,8 +185,7 @@ func (l *line) append(flags ...flag) bool {
 		}
 		return true
 	}
-	script := l.argv[l.script]
-	last, ok := lastCommand(script)
+	last, ok := l.lastCommand()
 	if !ok {
 		return false
 	}
@@ -193,6 +193,6 @@ func (l *line) append(flags ...flag) bool {
 	for i, f := range missing {
 		texts[i] = f.shell()
 	}
-	l.argv[l.script] = last.with(script, strings.Join(texts, " "))
+	l.setScript(last.with(l.argv[l.script], strings.Join(texts, " ")))
 	return true
 }

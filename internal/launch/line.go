@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An Engine is a program that serves models.
@@ -28,12 +29,29 @@ type line struct {
 	command int
 	// script is the index of a shell's script. It is 0 without a shell.
 	script int
+	// scan scans the script, once however often it is called.
+	scan func() (simpleCommand, bool)
 }
 
 func parse(c Command) line {
 	l := line{argv: slices.Concat(c.Command, c.Args), command: len(c.Command)}
 	l.script = findScript(l.argv)
+	if l.script > 0 {
+		l.setScript(l.argv[l.script])
+	}
 	return l
+}
+
+// setScript puts another script in place of the shell's.
+func (l *line) setScript(script string) {
+	l.argv[l.script] = script
+	l.scan = sync.OnceValues(func() (simpleCommand, bool) { return scan(script) })
+}
+
+// lastCommand is lastCommand of the line's script.
+func (l line) lastCommand() (simpleCommand, bool) {
+	c, ok := l.scan()
+	return c, ok && c.engine != EngineUnknown
 }
 
 func (l line) join() Command {
@@ -82,11 +100,11 @@ func (l line) words() []string {
 	if l.script == 0 {
 		return l.argv
 	}
-	last, ok := lastCommand(l.argv[l.script])
+	last, ok := l.lastCommand()
 	if !ok {
 		return nil
 	}
-	return last.literals()
+	return last.literals
 }
 
 func (l line) engine() Engine {

@@ -33,7 +33,7 @@ func WithModel(c Command, e Engine, m Model) (Command, error) {
 		return Command{}, errors.New("it is unknown which engine the image starts, and so how it takes the model of spec.model: name the container vllm or sglang, set its command, or leave spec.model out")
 	}
 	if l.script > 0 {
-		if _, ok := lastCommand(l.argv[l.script]); !ok {
+		if _, ok := l.lastCommand(); !ok {
 			return Command{}, errors.New("spec.model adds flags to the engine's command, which cannot be found in this script: make the engine's command the script's last line and leave out conditions, loops, functions, backquotes and here-documents, or run the engine without a shell")
 		}
 	}
@@ -99,9 +99,9 @@ func (l *line) afterServe(w string) {
 	case i < 0:
 	case l.script > 0:
 		script := l.argv[l.script]
-		last, _ := lastCommand(script)
+		last, _ := l.lastCommand()
 		end := last.words[i].end
-		l.argv[l.script] = script[:end] + " " + w + script[end:]
+		l.setScript(script[:end] + " " + w + script[end:])
 	default:
 		if i+1 < l.command {
 			l.command++

@@ -50,9 +50,9 @@ func (l line) rayHead(port int32) (Command, error) {
 // arguments are kept.
 func (l line) rayBeforeScript(start string) Command {
 	script := l.argv[l.script]
-	last, ok := lastCommand(script)
+	last, ok := l.lastCommand()
 	text := script
-	if ok && last.engine() == EngineVLLM && !backendInText.MatchString(script) {
+	if ok && last.engine == EngineVLLM && !backendInText.MatchString(script) {
 		text = last.with(script, backend+" ray")
 	}
 	// In a script with other separators, && would guard only the first command.

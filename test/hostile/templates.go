@@ -151,6 +151,13 @@ func texts() []Case {
 		service("ports in a script", func() list {
 			return disaggregated(script("vllm serve m " + text(131_000, "--port=1 ")))
 		}),
+		service("scripts of many words", func() list {
+			return repeat(10, func(i int) any {
+				r := worker(script("vllm serve m " + text(131_000, "a ")))
+				r["name"] = fmt.Sprint("r", i)
+				return r
+			})
+		}),
 		inContainer("references without an end", func() object { return object{"args": list{text(1_400_000, "$($$")}} }),
 		inContainer("text that is no UTF-8", func() object { return object{"args": list{text(100_000, standIn)}} }),
 		inContainer("image with a long name", func() object { return object{"image": text(1_400_000, "vllm/")} }),

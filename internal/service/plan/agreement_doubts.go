@@ -123,6 +123,7 @@ func (p *Plan) warnOfDisagreement() {
 		return
 	}
 	prefill := p.Roles[i]
+	there := valuesOf(prefill.line)
 	for _, r := range p.Roles {
 		if r.Type != v1alpha1.ComponentTypeDecoder || r.line == nil {
 			continue
@@ -136,10 +137,27 @@ func (p *Plan) warnOfDisagreement() {
 		if r.line.Open || prefill.line.Open {
 			continue
 		}
-		for _, s := range settings {
-			p.warnOfSetting(s, prefill, r)
+		for i, s := range settings {
+			if there[i].known {
+				p.warnOfSetting(s, there[i].Given, prefill.Name, r)
+			}
 		}
 	}
+}
+
+// A value is what an engine has for a setting, if that is known.
+type value struct {
+	engineflags.Given
+	known bool
+}
+
+// valuesOf reads all settings of an engine. Reading those of prefill once matters, because one can be a megabyte of JSON.
+func valuesOf(l *engineLine) []value {
+	all := make([]value, len(settings))
+	for i, s := range settings {
+		all[i].Given, all[i].known = s.of(l)
+	}
+	return all
 }
 
 // handshakeFrom is a release of vLLM whose NIXL connector refuses engines of another version, unless
@@ -159,10 +177,10 @@ func (p *Plan) warnOfEngineVersions(prefill, decode *Role) {
 		"vLLM is v%s here and v%s in the role %s, and its NIXL connector refuses another version: use one image for both", here, there, prefill.Name)
 }
 
-func (p *Plan) warnOfSetting(s setting, prefill, decode *Role) {
-	there, known := s.of(prefill.line)
-	here, alsoKnown := s.of(decode.line)
-	if !known || !alsoKnown || here.Value == there.Value || s.fits != nil && s.fits(decode.line, there.Value, here.Value) {
+// warnOfSetting warns of a setting of decode that does not go together with that of the role prefill.
+func (p *Plan) warnOfSetting(s setting, there engineflags.Given, prefill string, decode *Role) {
+	here, known := s.of(decode.line)
+	if !known || here.Value == there.Value || s.fits != nil && s.fits(decode.line, there.Value, here.Value) {
 		return
 	}
 	at := decode.line.args
@@ -175,7 +193,7 @@ func (p *Plan) warnOfSetting(s setting, prefill, decode *Role) {
 		}
 		return strconv.Quote(text.Value(g.Value))
 	}
-	p.warn(at, "the %s is %s here and %s in the role %s, so %s: set the same in both", s.what, shown(here), shown(there), prefill.Name, s.why)
+	p.warn(at, "the %s is %s here and %s in the role %s, so %s: set the same in both", s.what, shown(here), shown(there), prefill, s.why)
 }
 
 // warnOfContext warns of engines whose context is longer than the serving profile allows.

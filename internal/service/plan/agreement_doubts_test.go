@@ -73,6 +73,28 @@ func TestWarnOfDisagreement(t *testing.T) {
 	}
 }
 
+// TestPrefillIsReadOnce shows that the values of prefill's flags are decoded once, however many decode roles there are.
+func TestPrefillIsReadOnce(t *testing.T) {
+	const command = `vllm, serve, m, --kv-transfer-config, '{"kv_connector":"NixlConnector","x":[%s1]}'`
+	role := func(name, of, command string) string {
+		return fmt.Sprintf(`{name: %s, componentType: %s, template: {spec: {containers: [{name: engine, image: x, command: [%s]}]}}}`, name, of, command)
+	}
+	allocations := func(decoders int) float64 {
+		roles := []string{role("p", "prefiller", fmt.Sprintf(command, strings.Repeat("1,", 10_000)))}
+		for i := range decoders {
+			roles = append(roles, role(fmt.Sprint("d", i), "decoder", fmt.Sprintf(command, "")))
+		}
+		p, err := build(t, "roles: ["+strings.Join(roles, ", ")+", {name: r, componentType: router}]", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(5, p.warnOfDisagreement)
+	}
+	if one, many := allocations(1), allocations(20); one < 10_000 || many > 2*one {
+		t.Errorf("one decode role takes %.0f allocations, and 20 take %.0f: want at least 10000, and at most twice as many", one, many)
+	}
+}
+
 // TestWarnOfContext plans services that name a profile with room for 32768 tokens.
 func TestWarnOfContext(t *testing.T) {
 	const input = `profiles: [{name: small, maxContextLength: 32768, roles: [{componentType: worker}]}, {name: any, roles: [{componentType: worker}]}]`

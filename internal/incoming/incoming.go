@@ -15,6 +15,7 @@ package incoming
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,10 +27,36 @@ import (
 )
 
 // A Request is a RunFunctionRequest, which Crossplane sends to the function.
-type Request struct{ raw *fnv1.RunFunctionRequest }
+type Request struct {
+	raw *fnv1.RunFunctionRequest
+	// observed are the keys of the observed composed resources. Many readers want them, some of them for each cluster. A tenant's
+	// request may have thousands of both.
+	observed func() *observedKeys
+}
 
-// Of wraps a raw request.
-func Of(raw *fnv1.RunFunctionRequest) Request { return Request{raw} }
+// observedKeys are the keys of the observed composed resources, in the order of their text.
+type observedKeys struct {
+	all    []key.Key
+	groups map[keyGroup][]key.Key
+}
+
+// A keyGroup is what the keys of one kind in one cluster have in common.
+type keyGroup struct{ cluster, kind string }
+
+// Of wraps a raw request. Its observed composed resources must not change any more.
+func Of(raw *fnv1.RunFunctionRequest) Request {
+	return Request{raw: raw, observed: sync.OnceValue(func() *observedKeys { return readKeys(raw.GetObserved().GetResources()) })}
+}
+
+func readKeys(resources map[string]*fnv1.Resource) *observedKeys {
+	o := &observedKeys{all: make([]key.Key, 0, len(resources)), groups: map[keyGroup][]key.Key{}}
+	for _, s := range slices.Sorted(maps.Keys(resources)) {
+		k := key.Parse(s)
+		group := keyGroup{cluster: k.Cluster, kind: k.Kind}
+		o.all, o.groups[group] = append(o.all, k), append(o.groups[group], k)
+	}
+	return o
+}
 
 // Composite returns the composite resource.
 func (r Request) Composite() Composite {
@@ -41,13 +68,13 @@ func (r Request) Observed(k key.Key) Object {
 	return ObjectOf(r.raw.GetObserved().GetResources()[k.String()].GetResource())
 }
 
-// ObservedKeys returns the keys of the observed composed resources, in the order of their text.
-func (r Request) ObservedKeys() []key.Key {
-	keys := make([]key.Key, 0, len(r.raw.GetObserved().GetResources()))
-	for _, k := range slices.Sorted(maps.Keys(r.raw.GetObserved().GetResources())) {
-		keys = append(keys, key.Parse(k))
-	}
-	return keys
+// ObservedKeys returns the keys of the observed composed resources, in the order of their text. Nobody may change them.
+func (r Request) ObservedKeys() []key.Key { return r.observed().all }
+
+// ObservedOf returns the keys of the observed composed resources of one kind in one cluster, in the order of their text. Nobody
+// may change them.
+func (r Request) ObservedOf(cluster, kind string) []key.Key {
+	return r.observed().groups[keyGroup{cluster: cluster, kind: kind}]
 }
 
 // Required returns the objects that Crossplane found for a requirement. If resolved is false,

@@ -129,6 +129,40 @@ status:
 	}
 }
 
+// TestObservedKeys shows the order of the keys of observed resources, which of them are of one kind in one cluster, and that they are
+// sorted once for all readers.
+func TestObservedKeys(t *testing.T) {
+	all := map[string]*fnv1.Resource{}
+	for _, k := range []string{"job/b/1", "job/a/1", "job", "cluster/east/job/a/1", "cluster/east/pod/a", "cluster/west/job/a/1", "jobs/a"} {
+		all[k] = &fnv1.Resource{}
+	}
+	req := incoming.Of(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: all}})
+	cases := map[string]struct {
+		reason string
+		read   func() []key.Key
+		want   []string
+	}{
+		"All":    {reason: "They are in the order of their text.", read: req.ObservedKeys, want: []string{"cluster/east/job/a/1", "cluster/east/pod/a", "cluster/west/job/a/1", "job", "job/a/1", "job/b/1", "jobs/a"}},
+		"Local":  {reason: "Beside the XR there is no cluster in a key.", read: func() []key.Key { return req.ObservedOf("", "job") }, want: []string{"job", "job/a/1", "job/b/1"}},
+		"Remote": {reason: "Each cluster has keys of its own.", read: func() []key.Key { return req.ObservedOf("east", "job") }, want: []string{"cluster/east/job/a/1"}},
+		"None":   {reason: "There is none.", read: func() []key.Key { return req.ObservedOf("north", "job") }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, k := range tc.read() {
+				got = append(got, k.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			if n := testing.AllocsPerRun(10, func() { tc.read() }); n > 0 {
+				t.Errorf("another reader costs %v allocations, want none", n)
+			}
+		})
+	}
+}
+
 // TestUndeclared shows that a field cannot be read unless it was declared in time. The codec
 // would skip it.
 func TestUndeclared(t *testing.T) {

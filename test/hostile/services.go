@@ -391,6 +391,28 @@ func observations() []Case {
 			req.Desired = &fnv1.State{Resources: map[string]*fnv1.Resource{"theirs": {Resource: structOf(object{"list": repeat(300_000, same(nil))})}}}
 			return req
 		}},
+		{Name: "claims with former weights", Make: func() *fnv1.RunFunctionRequest {
+			const claims = 2000
+			req := request(object{"roles": list{worker(object{"args": nil})}, "model": object{"uri": "hf://a/b", "cache": object{"size": "1Gi"}}})
+			req.Observed.Resources = map[string]*fnv1.Resource{"leaderworkerset/a/0": {Resource: structOf(workload(0, nil))}}
+			for i := range claims {
+				name := fmt.Sprint("claim-", i)
+				req.Observed.Resources[fmt.Sprintf("persistentvolumeclaim/%012d", i)] = &fnv1.Resource{Resource: structOf(object{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": object{"name": name, "namespace": "team-a", "uid": name}})}
+			}
+			req.GetObserved().GetComposite().GetResource().Fields["status"] = valueOf(object{"model": object{"caches": repeat(claims, func(i int) any {
+				return object{"cluster": "", "claimName": fmt.Sprint("claim-", i), "weights": fmt.Sprintf("%012d", i), "state": "Ready", "claimUID": fmt.Sprint("claim-", i)}
+			})}})
+			return req
+		}},
+		{Name: "observed resources of many clusters", Make: func() *fnv1.RunFunctionRequest {
+			req := request(object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}})
+			req.RequiredResources = map[string]*fnv1.Resources{require.Fleet: {}, require.Estimates: {}}
+			req.Observed.Resources = map[string]*fnv1.Resource{}
+			for i := range 4000 {
+				req.Observed.Resources[fmt.Sprint("cluster/c", i, "/leaderworkerset/a/0")] = &fnv1.Resource{Resource: structOf(workload(0, nil))}
+			}
+			return req
+		}},
 		{Name: "conditions of the service", Make: func() *fnv1.RunFunctionRequest {
 			req := request(plain())
 			req.GetObserved().GetComposite().GetResource().Fields["status"] = valueOf(object{"conditions": repeat(14_000, condition)})

@@ -138,19 +138,19 @@ func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
 	if at := slices.IndexFunc(c.Caches, func(x plan.Cache) bool { return x.Loaded }); state == v1alpha1.CacheReady && at >= 0 {
 		s.ClaimUID = c.Caches[at].UID
 		if s.ClaimUID == "" { // The cluster does not answer.
-			s.ClaimUID, _ = e.state.Weights(c).Loaded(s.Weights, s.ClaimName)
+			s.ClaimUID, _ = e.state.loaded(c, s.Weights, s.ClaimName)
 		}
 	} else if state == v1alpha1.CacheReady {
 		s.ClaimUID = c.Loading.ClaimUID
 	} else { // Pods may use a claim that had all of the weights once.
-		s.ClaimUID, _ = e.state.Weights(c).Loaded(s.Weights, s.ClaimName)
+		s.ClaimUID, _ = e.state.loaded(c, s.Weights, s.ClaimName)
 	}
 	return s
 }
 
 // former returns what was said of former weights. Pods began to use them when they were complete.
 func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.CacheStatus, bool) {
-	uid, ok := r.Weights(c).Loaded(cache.Weights, cache.ClaimName)
+	uid, ok := r.loaded(c, cache.Weights, cache.ClaimName)
 	return v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: cache.ClaimName, Weights: cache.Weights, State: v1alpha1.CacheReady, ClaimUID: uid}, ok
 }
 

@@ -38,6 +38,10 @@ type ObservedState struct {
 	withWorkers func() map[setName]bool
 	// runs tells whether any replica of the service exists.
 	runs func() bool
+	// said is what the last call has said of weights.
+	said func() map[saidOf]v1alpha1.CacheStatus
+	// mayHaveLoaded has the weights that may be complete, as far as their Jobs say.
+	mayHaveLoaded func() map[weightsOf]bool
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
@@ -49,6 +53,8 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 		runs: sync.OnceValue(func() bool {
 			return slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { _, is := k.ReplicaID(); return is })
 		}),
+		said:          sync.OnceValue(func() map[saidOf]v1alpha1.CacheStatus { return readSaid(req) }),
+		mayHaveLoaded: sync.OnceValue(func() map[weightsOf]bool { return thatMayHaveLoaded(req) }),
 	}
 }
 

@@ -66,45 +66,58 @@ var (
 // Weights returns what is known of the weights in a cluster.
 func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 	v := plan.WeightsView{Job: r.job}
-	for _, k := range r.req.ObservedKeys() {
-		if k.Cluster == c.Target.Cluster && k.Kind == key.PersistentVolumeClaim {
-			v.Claims = append(v.Claims, r.claim(k))
-		}
+	for _, k := range r.req.ObservedOf(c.Target.Cluster, key.PersistentVolumeClaim) {
+		v.Claims = append(v.Claims, r.claim(k))
 	}
 	v.Named = r.namedClaim(c)
 	v.PodNames = func(limit int) []string {
 		members, _ := r.req.Required(require.LoaderPods(r.plan.LoaderPodsKey(c)))
 		return remote.PodNames(members, limit)
 	}
-	former := loadedView.In(r.req.Composite())
-	said := func(hash, claimName string) v1alpha1.CacheStatus {
-		for _, s := range slices.Concat(former.Status.Model.Caches, former.Status.Caches) {
-			if s.Cluster == c.Target.Cluster && s.Weights == hash && s.ClaimName == claimName {
-				return s
-			}
-		}
-		return v1alpha1.CacheStatus{}
-	}
-	v.Loaded = func(hash, claimName string) (string, bool) {
-		s := said(hash, claimName)
-		return s.ClaimUID, s.State == v1alpha1.CacheReady
-	}
+	v.Loaded = func(hash, claimName string) (string, bool) { return r.loaded(c, hash, claimName) }
 	v.Unfinished = func(hash, claimName string) bool {
-		s := said(hash, claimName)
-		return (s.State == v1alpha1.CacheLoading || s.State == v1alpha1.CacheFailed) && s.ClaimUID == "" && !r.mayHaveLoaded(c, hash)
+		s := r.said()[saidOf{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
+		return (s.State == v1alpha1.CacheLoading || s.State == v1alpha1.CacheFailed) && s.ClaimUID == "" && !r.mayHaveLoaded()[weightsOf{cluster: c.Target.Cluster, hash: hash}]
 	}
 	return v
 }
 
-// mayHaveLoaded tells whether a Job of these weights has completed, or its cluster does not say whether it has.
-func (r *ObservedState) mayHaveLoaded(c *plan.ClusterPlan, hash string) bool {
-	return slices.ContainsFunc(r.req.ObservedKeys(), func(k key.Key) bool {
-		if k.Cluster != c.Target.Cluster || k.Kind != key.Job || !strings.HasPrefix(k.Name, hash+"/") {
-			return false
+// saidOf is whose status a CacheStatus is: that of some weights in a claim of a cluster.
+type saidOf struct{ cluster, hash, claimName string }
+
+// readSaid returns what the last call has said of weights. What it said first of a claim counts.
+func readSaid(req incoming.Request) map[saidOf]v1alpha1.CacheStatus {
+	former := loadedView.In(req.Composite())
+	all := map[saidOf]v1alpha1.CacheStatus{}
+	for _, s := range slices.Backward(slices.Concat(former.Status.Model.Caches, former.Status.Caches)) {
+		all[saidOf{cluster: s.Cluster, hash: s.Weights, claimName: s.ClaimName}] = s
+	}
+	return all
+}
+
+// loaded returns the UID of the claim that was said to have weights in a cluster, and whether one was.
+func (r *ObservedState) loaded(c *plan.ClusterPlan, hash, claimName string) (uid string, ok bool) {
+	s := r.said()[saidOf{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
+	return s.ClaimUID, s.State == v1alpha1.CacheReady
+}
+
+// weightsOf are the weights of a hash in a cluster.
+type weightsOf struct{ cluster, hash string }
+
+// thatMayHaveLoaded returns the weights of which a Job has completed, or whose cluster does not say whether it has.
+func thatMayHaveLoaded(req incoming.Request) map[weightsOf]bool {
+	all := map[weightsOf]bool{}
+	for _, k := range req.ObservedKeys() {
+		hash, _, ofJob := strings.Cut(k.Name, "/")
+		if k.Kind != key.Job || !ofJob {
+			continue
 		}
-		found, state := remote.Unwrap(r.req.Observed(k))
-		return !state.Readable() || find(jobView.In(found).Status.Conditions, string(batchv1.JobComplete)).Status == composite.True
-	})
+		found, state := remote.Unwrap(req.Observed(k))
+		if !state.Readable() || find(jobView.In(found).Status.Conditions, string(batchv1.JobComplete)).Status == composite.True {
+			all[weightsOf{cluster: k.Cluster, hash: hash}] = true
+		}
+	}
+	return all
 }
 
 // namedClaim reads the claim that spec.model.cache.claimName names.

@@ -133,6 +133,7 @@ func (p *Plan) load(running *Running) {
 			c.await(running)
 		}
 		view := running.Weights(c)
+		mayUse := c.mayUse(p.Service, &view, running)
 		var newest, adapters *ClaimView
 		var unused []Cache
 		for j := range view.Claims {
@@ -141,7 +142,7 @@ func (p *Plan) load(running *Running) {
 				adapters = claim
 			case p.Weights != nil && claim.Key == c.claimKey(p.Weights):
 				newest = claim
-			case c.mayUse(claim, p.Service, &view, running):
+			case mayUse(claim):
 				c.Caches = append(c.Caches, claim.cache(p.Service))
 			case view.complete(claim.cache(p.Service)):
 				unused = append(unused, claim.cache(p.Service))
@@ -229,19 +230,23 @@ func (c *ClusterPlan) anyExisting(running *Running, holds func(*Replica, rollout
 	return false
 }
 
-// mayUse tells whether pods may use a claim of former weights. None uses one whose weights never were complete, because
+// mayUse returns whether pods may use a claim of former weights. None uses one whose weights never were complete, because
 // replicas get a template once its weights are there. That claim goes at once: it may fill the quota of the namespace.
-func (c *ClusterPlan) mayUse(claim *ClaimView, s naming.Identity, view *WeightsView, running *Running) bool {
-	of := claim.cache(s)
-	switch {
-	case !c.usesFormer(running):
-		return false
-	case view.complete(of):
-		return true
-	case claim.Deleting:
-		return false // It would be made anew, and be empty.
+// The replicas are looked at once for all claims.
+func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Running) func(*ClaimView) bool {
+	usesFormer, runsGiven := c.usesFormer(running), c.runsGiven(running)
+	return func(claim *ClaimView) bool {
+		of := claim.cache(s)
+		switch {
+		case !usesFormer:
+			return false
+		case view.complete(of):
+			return true
+		case claim.Deleting:
+			return false // It would be made anew, and be empty.
+		}
+		return !view.Unfinished(of.Weights, of.ClaimName) || runsGiven
 	}
-	return !view.Unfinished(of.Weights, of.ClaimName) || c.runsGiven(running)
 }
 
 // runsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -104,9 +105,36 @@ func TestMayUse(t *testing.T) {
 				Unfinished: func(string, string) bool { return tc.unfinished },
 			}
 			claim := &ClaimView{Key: c.Key(key.PersistentVolumeClaim, "0123"), Deleting: tc.deleting}
-			if got := c.mayUse(claim, p.Service, view, running); got != tc.want {
+			if got := c.mayUse(p.Service, view, running)(claim); got != tc.want {
 				t.Errorf("%s\nwant %t, got %t", tc.reason, tc.want, got)
 			}
 		})
+	}
+}
+
+// TestLoadLooksOnce shows that replicas are looked at as often for many claims as for none: a tenant may have thousands of both.
+func TestLoadLooksOnce(t *testing.T) {
+	looked := map[int]int{}
+	for _, claims := range []int{0, 100} {
+		p, err := build(t, cachedModel(`uri: "hf://a/b", cache: {size: 1Gi}`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &p.Clusters[0]
+		v := WeightsView{
+			Loaded:     func(string, string) (string, bool) { return "", false },
+			Unfinished: func(string, string) bool { return true },
+			Job:        func(key.Key) JobView { return JobView{} },
+		}
+		for i := range claims {
+			v.Claims = append(v.Claims, ClaimView{Key: c.Key(key.PersistentVolumeClaim, fmt.Sprint("former-", i))})
+		}
+		p.load(&Running{
+			Replica: func(key.Key) rollout.State { looked[claims]++; return rollout.State{Exists: true, Held: true} },
+			Weights: func(*ClusterPlan) WeightsView { return v },
+		})
+	}
+	if looked[0] == 0 || looked[0] != looked[100] {
+		t.Errorf("want as many looks with and without claims, got by the number of claims: %v", looked)
 	}
 }

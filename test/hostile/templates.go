@@ -28,6 +28,15 @@ func quantities() []Case {
 		inContainer("very many quantities", func() object {
 			return object{"resources": object{"requests": keys(30_000, "example.com/d", "999999999999999999e18")}}
 		}),
+		inPod("quantities of sidecars, before many init containers", func() object {
+			return object{"initContainers": repeat(980, func(i int) any {
+				c := object{"name": fmt.Sprint("i", i), "image": "i"}
+				if i < 16 {
+					c["restartPolicy"], c["resources"] = "Always", object{"limits": keys(1000, fmt.Sprint("example.com/", i, "-"), "1")}
+				}
+				return c
+			})}
+		}),
 		inPod("quantity of a volume", func() object {
 			return object{"volumes": list{object{"name": "v", "emptyDir": object{"sizeLimit": "1e300000000"}}}}
 		}),

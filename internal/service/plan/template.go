@@ -37,6 +37,9 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 	if len(errs) > 0 {
 		return nil, nil, errs
 	}
+	if errs := checkPodSize(&t.Spec, at.Child("spec")); len(errs) > 0 {
+		return nil, nil, errs
+	}
 	errs = checkLists(structpb.NewStructValue(doc), at)
 	warnings, more := checkMetadata(doc, at)
 	warnings = append(warnings, warnOfProbes(&t.Spec, at.Child("spec"))...)

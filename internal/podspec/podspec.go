@@ -49,6 +49,10 @@ var options = validation.PodValidationOptions{
 // each with each.
 const maxSpread = 100
 
+// maxAppArmor is how many annotations with AppArmor profiles of containers a template may have. The library
+// compares each with each container.
+const maxAppArmor = 128
+
 // kubernetesVersion is the version of Kubernetes that the types of this module are of.
 const kubernetesVersion = "1.36"
 
@@ -60,6 +64,10 @@ const UnknownField = "Kubernetes " + kubernetesVersion + " has none of that name
 func Validate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	if n := len(template.Spec.TopologySpreadConstraints); n > maxSpread {
 		return field.ErrorList{field.TooMany(path.Child("spec", "topologySpreadConstraints"), n, maxSpread)}
+	}
+	const profile = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
+	if n := withPrefix(template.Annotations, profile); n > maxAppArmor {
+		return field.ErrorList{field.TooMany(path.Child("metadata", "annotations").Key(profile+"*"), n, maxAppArmor)}
 	}
 	// Each cluster decides whether it allows privileged containers, so they are allowed here.
 	// Only the first call has an effect.
@@ -74,6 +82,17 @@ func Validate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorLis
 		errs = validate(&corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, path)
 	}
 	return readable(checkServing(errs, &template.Spec, path.Child("spec")))
+}
+
+// withPrefix counts the annotations whose keys have a prefix.
+func withPrefix(annotations map[string]string, prefix string) int {
+	n := 0
+	for k := range annotations {
+		if strings.HasPrefix(k, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 func validate(defaulted *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {

@@ -175,6 +175,15 @@ func TestValidate(t *testing.T) {
 			doc:    `{spec: {containers: [{name: vllm, image: x}], topologySpreadConstraints: [` + strings.Repeat(`{maxSkew: 1},`, 101) + `]}}`,
 			want:   []string{`spec.topologySpreadConstraints: Too many: 101: must have at most 100 items`},
 		},
+		"TooManyProfiles": {
+			reason: "The number of AppArmor profiles is limited, because the library compares each with each container.",
+			doc:    `{metadata: {annotations: {` + profiles(129) + `}}, spec: {containers: [{name: vllm, image: x}]}}`,
+			want:   []string{`metadata.annotations[container.apparmor.security.beta.kubernetes.io/*]: Too many: 129: must have at most 128 items`},
+		},
+		"Annotations": {
+			reason: "Other annotations do not count.",
+			doc:    `{metadata: {annotations: {` + strings.ReplaceAll(profiles(129), "container.apparmor.security.beta.kubernetes.io", "example.com") + `}}, spec: {containers: [{name: vllm, image: x}]}}`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +200,15 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// profiles returns n annotations with AppArmor profiles.
+func profiles(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("container.apparmor.security.beta.kubernetes.io/c-%d: runtime/default", i))
+	}
+	return strings.Join(all, ", ")
 }
 
 // TestValidateIsBounded shows that a template with many problems always has the same few

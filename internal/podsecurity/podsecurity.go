@@ -105,19 +105,23 @@ func (c *Checker) checkPod(at *field.Path, metadata *metav1.ObjectMeta, spec *co
 	if policy.AggregateCheckResults(whole).Allowed {
 		return nil
 	}
+	// A check may require of a pod without containers what it does not require of the whole.
+	evaluate := func(metadata *metav1.ObjectMeta, pod *corev1.PodSpec) []policy.CheckResult {
+		results := c.checks.EvaluatePod(c.level, metadata, pod)
+		for i := range results {
+			results[i].Allowed = results[i].Allowed || whole[i].Allowed
+		}
+		return results
+	}
 	pod := spec.DeepCopy()
 	pod.InitContainers, pod.Containers = nil, nil
-	ofPod := c.checks.EvaluatePod(c.level, metadata, pod)
-	// A check may require of a pod without containers what it does not require of the whole.
-	for i := range ofPod {
-		ofPod[i].Allowed = ofPod[i].Allowed || whole[i].Allowed
-	}
-	errs := c.report(at.Child("spec"), ofPod, nil)
+	errs := c.report(at.Child("spec"), evaluate(metadata, pod), nil)
 	// These were checked above, and would be checked again with every container.
-	pod.Volumes = nil
+	pod.Volumes, pod.EphemeralContainers = nil, nil
 	if pod.SecurityContext != nil {
 		pod.SecurityContext.Sysctls = nil
 	}
+	shared := evaluate(&metav1.ObjectMeta{}, pod)
 	for _, list := range []struct {
 		name       string
 		containers []corev1.Container
@@ -128,7 +132,7 @@ func (c *Checker) checkPod(at *field.Path, metadata *metav1.ObjectMeta, spec *co
 	} {
 		for i := range list.containers[:min(len(list.containers), maxContainers)] {
 			*list.into = list.containers[i : i+1]
-			errs = append(errs, c.report(at.Child("spec", list.name).Index(i), c.checks.EvaluatePod(c.level, metadata, pod), ofPod)...)
+			errs = append(errs, c.report(at.Child("spec", list.name).Index(i), c.checks.EvaluatePod(c.level, ofContainer(metadata, list.containers[i].Name), pod), shared)...)
 		}
 		*list.into = nil
 	}
@@ -137,6 +141,17 @@ func (c *Checker) checkPod(at *field.Path, metadata *metav1.ObjectMeta, spec *co
 		errs = c.report(at.Child("spec"), whole, nil)
 	}
 	return errs
+}
+
+// ofContainer returns the metadata of a pod with only those annotations that the checks read for one of its containers. They read all
+// annotations with AppArmor profiles for the pod.
+func ofContainer(metadata *metav1.ObjectMeta, name string) *metav1.ObjectMeta {
+	seccomp := corev1.SeccompContainerAnnotationKeyPrefix + name
+	profile, is := metadata.Annotations[seccomp]
+	if !is {
+		return &metav1.ObjectMeta{}
+	}
+	return &metav1.ObjectMeta{Annotations: map[string]string{seccomp: profile}}
 }
 
 // report returns an error for each failed check, except for those that failed in the same way

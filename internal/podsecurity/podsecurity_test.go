@@ -1,12 +1,16 @@
 package podsecurity
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -19,6 +23,9 @@ spec:
   - name: vllm
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
+
+// unprivileged is a securityContext that the standard restricted accepts.
+const unprivileged = "runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}"
 
 const injected = "must be left out, unless the platform team allows it: Istio's injector may add volumes of the node, images and rights to the pod by it (podSecurity.allowedAnnotations in the Composition's input)"
 
@@ -101,6 +108,37 @@ func TestCheck(t *testing.T) {
 			template: `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/vllm: unconfined}}, spec: {containers: [{name: vllm}]}}`,
 			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/vllm="unconfined""); the platform team sets the standard (podSecurity in the Composition's input)`},
 		},
+		"AnnotationBeside": {
+			reason:   "The profile of a container is said at its path, and the annotation once.",
+			template: `{metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}}, spec: {containers: [{name: vllm, securityContext: {appArmorProfile: {type: Unconfined}}}, {name: x}]}}`,
+			want: []string{
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/x="unconfined""); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[0]: Forbidden: violates PodSecurity "baseline:latest": forbidden AppArmor profile (container "vllm" must not set AppArmor profile type to "Unconfined"); the platform team sets the standard (podSecurity in the Composition's input)`,
+			},
+		},
+		"SeccompAnnotation": {
+			reason:   "Old versions of the standard read seccomp profiles in annotations. Those of a container are said at its path.",
+			standard: inputv1alpha1.PodSecurity{EnforceVersion: "v1.18"},
+			template: `{metadata: {annotations: {seccomp.security.alpha.kubernetes.io/pod: unconfined, container.seccomp.security.alpha.kubernetes.io/x: unconfined, container.seccomp.security.alpha.kubernetes.io/vllm: runtime/default}}, spec: {containers: [{name: vllm}, {name: x}]}}`,
+			want: []string{
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:v1.18": seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined"); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[1]: Forbidden: violates PodSecurity "baseline:v1.18": seccompProfile (forbidden annotation container.seccomp.security.alpha.kubernetes.io/x="unconfined"); the platform team sets the standard (podSecurity in the Composition's input)`,
+			},
+		},
+		"Ephemeral": {
+			reason:   "An ephemeral container is the pod's, and says nothing of the others.",
+			template: `{spec: {ephemeralContainers: [{name: debug, securityContext: {privileged: true}}], containers: [{name: vllm}]}}`,
+			want:     []string{`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": privileged (container "debug" must not set securityContext.privileged=true); the platform team sets the standard (podSecurity in the Composition's input)`},
+		},
+		"EphemeralBeside": {
+			reason:   "What the pod sets is said once, with the ephemeral container, and each other container has its own.",
+			template: `{spec: {securityContext: {seccompProfile: {type: Unconfined}}, ephemeralContainers: [{name: debug, securityContext: {privileged: true, seccompProfile: {type: Unconfined}}}], containers: [{name: vllm}, {name: x, securityContext: {privileged: true}}]}}`,
+			want: []string{
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": privileged (container "debug" must not set securityContext.privileged=true); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec: Forbidden: violates PodSecurity "baseline:latest": seccompProfile (pod and container "debug" must not set securityContext.seccompProfile.type to "Unconfined"); the platform team sets the standard (podSecurity in the Composition's input)`,
+				`spec.template.spec.containers[1]: Forbidden: violates PodSecurity "baseline:latest": privileged (container "x" must not set securityContext.privileged=true); the platform team sets the standard (podSecurity in the Composition's input)`,
+			},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +147,84 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRefusesWhatTheLibraryRefuses shows that a template is refused if and only if the library refuses the whole pod: which errors there
+// are goes by single containers, and whether there is one does not.
+func TestRefusesWhatTheLibraryRefuses(t *testing.T) {
+	pods := []string{""}
+	for _, part := range []struct {
+		format string
+		values []string
+	}{
+		{"{metadata: {annotations: {%s}}, ", []string{
+			"", "container.apparmor.security.beta.kubernetes.io/a: unconfined", "container.apparmor.security.beta.kubernetes.io/gone: unconfined", "seccomp.security.alpha.kubernetes.io/pod: unconfined",
+			"container.seccomp.security.alpha.kubernetes.io/a: unconfined", "container.seccomp.security.alpha.kubernetes.io/debug: unconfined", "example.com/a: b",
+		}},
+		{"spec: {securityContext: {%s}, ", []string{"", "runAsNonRoot: true", "runAsUser: 0", "seccompProfile: {type: RuntimeDefault}", "seccompProfile: {type: Unconfined}"}},
+		{"containers: [{name: a, securityContext: {%s}}], ", []string{"", "privileged: true", unprivileged, "runAsUser: 0", "appArmorProfile: {type: Unconfined}"}},
+		{"ephemeralContainers: [{name: debug, securityContext: {%s}}]}}", []string{"", "privileged: true", unprivileged}},
+	} {
+		var longer []string
+		for _, p := range pods {
+			for _, v := range part.values {
+				longer = append(longer, p+fmt.Sprintf(part.format, v))
+			}
+		}
+		pods = longer
+	}
+	for _, standard := range []inputv1alpha1.PodSecurity{{EnforceVersion: "v1.18"}, {}, {Enforce: inputv1alpha1.PodSecurityRestricted, EnforceVersion: "v1.18"}, {Enforce: inputv1alpha1.PodSecurityRestricted}} {
+		c, accepted := checker(t, standard), 0
+		for _, pod := range pods {
+			p := template(t, pod)
+			errs := c.Check(nil, &p.ObjectMeta, &p.Spec)
+			allowed := policy.AggregateCheckResults(c.checks.EvaluatePod(c.level, &p.ObjectMeta, &p.Spec)).Allowed
+			if allowed != (len(errs) == 0) {
+				t.Errorf("%s: the library allows it: %t, got %v for %s", c.level.String(), allowed, errs, pod)
+			}
+			if allowed {
+				accepted++
+			}
+		}
+		if accepted == 0 || accepted == len(pods) {
+			t.Errorf("%s: want pods of both kinds, %d of %d are accepted", c.level.String(), accepted, len(pods))
+		}
+	}
+}
+
+// A counter counts the ephemeral containers and annotations that it is given.
+type counter struct {
+	policy.Evaluator
+
+	seen int
+}
+
+func (c *counter) EvaluatePod(level api.LevelVersion, metadata *metav1.ObjectMeta, spec *corev1.PodSpec) []policy.CheckResult {
+	c.seen += len(spec.EphemeralContainers) + len(metadata.Annotations)
+	return c.Evaluator.EvaluatePod(level, metadata, spec)
+}
+
+// TestCheckSeesPodTwice shows that ephemeral containers and annotations are not checked again with every container.
+func TestCheckSeesPodTwice(t *testing.T) {
+	const each = 1000
+	p := corev1.PodTemplateSpec{}
+	p.Annotations = map[string]string{}
+	yes := true
+	for i := range each {
+		name := strconv.Itoa(i)
+		p.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name] = "unconfined"
+		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, SecurityContext: &corev1.SecurityContext{Privileged: &yes}})
+	}
+	c := checker(t, inputv1alpha1.PodSecurity{})
+	n := &counter{Evaluator: c.checks}
+	c.checks = n
+	if errs := c.Check(nil, &p.ObjectMeta, &p.Spec); len(errs) != maxContainers+1 {
+		t.Errorf("want %d errors, got %d", maxContainers+1, len(errs))
+	}
+	if most := 2 * 2 * each; n.seen > most {
+		t.Errorf("want at most %d ephemeral containers and annotations to be looked at, got %d", most, n.seen)
 	}
 }
 
@@ -137,23 +253,34 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, standard inputv1alpha1.PodSecurity, template string) field.ErrorList {
+func check(t *testing.T, standard inputv1alpha1.PodSecurity, doc string) field.ErrorList {
+	t.Helper()
+	p := template(t, doc)
+	before := p.DeepCopy()
+	errs := checker(t, standard).Check(field.NewPath("spec", "template"), &p.ObjectMeta, &p.Spec)
+	if diff := cmp.Diff(before, p); diff != "" {
+		t.Errorf("the template was changed: -before +after:\n%s", diff)
+	}
+	return errs
+}
+
+func template(t *testing.T, doc string) *corev1.PodTemplateSpec {
 	t.Helper()
 	p := corev1.PodTemplateSpec{}
-	if err := yaml.UnmarshalStrict([]byte(template), &p); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(doc), &p); err != nil {
 		t.Fatal(err)
 	}
+	return &p
+}
+
+func checker(t *testing.T, standard inputv1alpha1.PodSecurity) *Checker {
+	t.Helper()
 	in := inputv1alpha1.Input{Policy: inputv1alpha1.Policy{PodSecurity: &standard}}
 	c, err := New(in.PolicyOf("a").PodSecurity)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := p.DeepCopy()
-	errs := c.Check(field.NewPath("spec", "template"), &p.ObjectMeta, &p.Spec)
-	if diff := cmp.Diff(before, &p); diff != "" {
-		t.Errorf("the template was changed: -before +after:\n%s", diff)
-	}
-	return errs
+	return c
 }
 
 func messages(errs field.ErrorList) []string {

@@ -59,6 +59,16 @@ func lists() []Case {
 		inPod("containers by the thousand", func() object {
 			return object{"containers": repeat(900, named("c", object{"image": "i"})), "initContainers": repeat(900, named("i", object{"image": "i"}))}
 		}),
+		service("annotations of containers, and containers, by the thousand", func() list {
+			annotations := object{}
+			for _, prefix := range []string{"container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/"} {
+				for name, v := range keys(1000, prefix+"x", "x") {
+					annotations[name] = v
+				}
+			}
+			empty := repeat(60, same(object{}))
+			return list{role("worker", object{"metadata": object{"annotations": annotations}, "spec": object{"containers": append(list{engine(nil)}, empty...), "initContainers": empty, "ephemeralContainers": empty}})}
+		}),
 		inPod("engines by the thousand", func() object { return object{"containers": repeat(20_000, named("vllm", object{"image": "vllm"}))} }),
 		inContainer("variables that are numbers", func() object { return object{"env": repeat(120_000, same(1))} }),
 		inContainer("variables without a name", func() object { return object{"env": repeat(200_000, same(object{}))} }),

@@ -339,6 +339,37 @@ func observations() []Case {
 				})},
 			}}
 		}),
+		{Name: "subjects of an observed RoleBinding", Make: func() *fnv1.RunFunctionRequest {
+			prefill, decode := role("prefiller", pod(nil)), role("decoder", pod(nil))
+			prefill["name"], decode["name"] = "p", "d"
+			req := request(object{"roles": list{prefill, decode, object{"name": "router", "componentType": "router", "strategy": "pd-disaggregation"}}})
+			req.Observed.Resources = map[string]*fnv1.Resource{
+				"leaderworkerset/p/0": {Resource: structOf(workload(0, nil))}, "leaderworkerset/d/0": {Resource: structOf(workload(1, nil))},
+				"rolebinding/sidecar": {Resource: structOf(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": object{"name": "x", "namespace": "team-a"}, "subjects": repeat(20_000, func(i int) any {
+					return object{"kind": "ServiceAccount", "name": fmt.Sprint("account-", i)}
+				})})},
+			}
+			return req
+		}},
+		{Name: "endpoints of an observed PodMonitor", Make: func() *fnv1.RunFunctionRequest {
+			input := openInput()
+			input["monitoring"] = object{"podMonitors": object{}}
+			req := request(plain())
+			req.Input = structOf(input)
+			req.Observed.Resources = map[string]*fnv1.Resource{
+				"leaderworkerset/a/0": {Resource: structOf(workload(0, nil))},
+				"podmonitor/role/a": {Resource: structOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": object{"name": "x", "namespace": "team-a"}, "spec": object{"podMetricsEndpoints": repeat(8000, func(i int) any {
+					return object{"relabelings": list{object{"sourceLabels": list{"__meta_kubernetes_pod_container_name"}, "regex": fmt.Sprint("c", i)}, object{"targetLabel": "__address__", "replacement": "$1:8000"}}}
+				})}})},
+			}
+			return req
+		}},
+		{Name: "replicas of a long name that the last status had", Make: func() *fnv1.RunFunctionRequest {
+			req := request(object{"roles": list{worker(nil)}, "placement": object{"policy": "Spread", "clusterSelector": object{}}})
+			req.RequiredResources = map[string]*fnv1.Resources{require.Fleet: {}, require.Estimates: {}}
+			req.GetObserved().GetComposite().GetResource().Fields["status"] = valueOf(object{"clusters": list{object{"name": "c", "state": "Placed", "assigned": list{object{"role": text(20_000, "x"), "indexes": repeat(50_000, func(i int) any { return i })}}}}})
+			return req
+		}},
 		required("pods", "pods", plain, func() list {
 			return repeat(2200, func(i int) any {
 				return object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": fmt.Sprint("p", i), "labels": object{"fusioninfer.io/replica-index": "0", "fusioninfer.io/role-name": "a"}}, "status": object{"containerStatuses": repeat(3, container), "conditions": repeat(2, condition)}}

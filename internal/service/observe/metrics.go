@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +18,10 @@ var endpoints = remote.NewDesiredPath("spec", "podMetricsEndpoints")
 // Metrics returns where a PodMonitor finds the metrics of engines, each once, in its order. One that cannot be read is left out.
 func (r *ObservedState) Metrics(k key.Key) []plan.Metrics {
 	var all []plan.Metrics
+	seen := map[plan.Metrics]bool{} // There may be thousands.
 	for _, e := range endpoints.In(r.composed(k)).GetListValue().GetValues() {
-		if m, ok := metricsOf(e.GetStructValue()); ok && !slices.Contains(all, m) {
+		if m, ok := metricsOf(e.GetStructValue()); ok && !seen[m] {
+			seen[m] = true
 			all = append(all, m)
 		}
 	}

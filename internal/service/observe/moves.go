@@ -121,9 +121,14 @@ func placesOf(status []v1alpha1.ClusterStatus) places {
 	return p
 }
 
+// unitsOf returns the units of which a status tells. No role has a longer name, so somebody has edited such a status: each of any number
+// of units would repeat the name.
 func unitsOf(assigned []v1alpha1.Replicas) []string {
 	var units []string
 	for _, r := range assigned {
+		if len(r.Role) > v1alpha1.MaxRoleName {
+			continue
+		}
 		of := r.Role
 		if r.Group != nil {
 			of = strings.TrimSpace(fmt.Sprintf("group %d %s", *r.Group, r.Role))

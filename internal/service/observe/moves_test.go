@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,8 @@ func TestDescribeMoves(t *testing.T) {
 		"Evicted":      {"Kueue starts it there again.", statuses{queued("e", ReasonEvicted)}, statuses{in("e", placed, "", 0)}, nil},
 		"TiredOfQueue": {"It was not admitted in time, and has somewhere to go.", statuses{queued("e", ReasonWaitingForAdmission)}, statuses{in("e", leaving, "it did not start", 0), in("w", placed, "", 0)}, []string{"group 0 moves from e to w: it did not start"}},
 		"NotReserved":  {"Without capacity nothing was placed.", statuses{queued("e", scheduling.ReasonRequested)}, statuses{in("e", placed, "", 0)}, []string{"group 0 starts in e"}},
+		"LongName":     {"A status that somebody has edited makes no long events.", statuses{roles(in("e", placed, ""), strings.Repeat("w", v1alpha1.MaxRoleName+1), 0, 1)}, statuses{roles(in("w", placed, ""), "w", 0)}, []string{"w 0 starts in w"}},
+		"LongestName":  {"Roles may have names of this length.", statuses{roles(in("e", placed, ""), strings.Repeat("w", v1alpha1.MaxRoleName), 0)}, nil, []string{strings.Repeat("w", v1alpha1.MaxRoleName) + " 0 left e"}},
 		"Bounded": {"An outage of many clusters.", nil, many, []string{
 			"group 0 starts in c0", "group 1 starts in c1", "group 2 starts in c2", "group 3 starts in c3", "group 4 starts in c4", "group 5 starts in c5",
 			"group 6 starts in c6", "group 7 starts in c7", "and 4 more changes of where the service runs",

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +15,7 @@ func TestPodSize(t *testing.T) {
 	each := func(n int, element string) string {
 		var all []string
 		for i := range n {
-			all = append(all, strings.ReplaceAll(element, "#", fmt.Sprint(i)))
+			all = append(all, strings.ReplaceAll(element, "#", strconv.Itoa(i)))
 		}
 		return strings.Join(all, ", ")
 	}

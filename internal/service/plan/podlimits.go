@@ -45,7 +45,7 @@ const maxGrace = 3600
 // checkFleetPods refuses pods that could use capacity that is reserved for others. A cluster
 // reserves capacity again once its request is gone, while the old pods may still be terminating.
 // And the ledger selects pools by nodeSelector alone: a node affinity could put the pod into a
-// pool without a reservation. A cluster reads no request with more tolerations, labels, resources or text.
+// pool without a reservation. A cluster reads no request with more tolerations, labels or text.
 func checkFleetPods(spec *field.Path, t *locatedTemplate) field.ErrorList {
 	var errs field.ErrorList
 	if g := t.Spec.TerminationGracePeriodSeconds; g != nil && *g > maxGrace {
@@ -57,12 +57,7 @@ func checkFleetPods(spec *field.Path, t *locatedTemplate) field.ErrorList {
 	if n := len(t.Spec.NodeSelector); n > reservation.MaxLabels {
 		errs = append(errs, field.TooMany(spec.Child("nodeSelector"), n, reservation.MaxLabels))
 	}
-	r := t.requirements(minResources(t.Spec))
-	if n := len(r.Requests); n > reservation.MaxResources {
-		errs = append(errs, field.Invalid(spec, fmt.Sprintf("%d resources", n),
-			fmt.Sprintf("must request at most %d different resources in a cluster of the fleet, which counts its capacity by them", reservation.MaxResources)))
-	}
-	if len(r.Key()) > reservation.MaxPodRequirement {
+	if r := t.requirements(minResources(t.Spec)); len(r.Key()) > reservation.MaxPodRequirement {
 		errs = append(errs, field.Invalid(spec, fmt.Sprintf("%d bytes of nodeSelector, tolerations and resources", len(r.Key())),
 			fmt.Sprintf("must be at most %d in a cluster of the fleet, which counts its capacity by them", reservation.MaxPodRequirement)))
 	}

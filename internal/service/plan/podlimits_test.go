@@ -72,11 +72,6 @@ func TestPodLimits(t *testing.T) {
 			template: `{"spec":{"nodeSelector":{` + list(257, `"l%d":""`) + `},"containers":[{"name":"vllm","image":"i"}]}}`,
 			want:     []string{"spec.roles[0].template.spec.nodeSelector: Too many: 257: must have at most 256 items"},
 		},
-		"Resources": {
-			reason: "A cluster reads no request with more.", placement: fleetOf, gang: v1alpha1.GangNone,
-			template: `{"spec":{"containers":[{"name":"vllm","image":"i","resources":{"limits":{` + list(65, `"x.io/r%d":"1"`) + `}}}]}}`,
-			want:     []string{`spec.roles[0].template.spec: Invalid value: "65 resources": must request at most 64 different resources in a cluster of the fleet, which counts its capacity by them`},
-		},
 		"LongTexts": {
 			reason: "A cluster does not read such long texts.", placement: fleetOf, gang: v1alpha1.GangNone,
 			template: `{"spec":{"nodeSelector":{` + strings.Join(labels, ",") + `},"containers":[{"name":"vllm","image":"i"}]}}`,

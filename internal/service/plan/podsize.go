@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
 // Limits of what a pod template has, which are far above what pods need. Kubernetes has none. What its libraries do costs the product of
@@ -12,8 +14,8 @@ import (
 const (
 	// maxContainers is for containers, initContainers and ephemeralContainers, for each of these lists by itself.
 	maxContainers = 64
-	// maxResourceNames is how many different resources a pod may name.
-	maxResourceNames = 64
+	// maxResourceNames is how many different resources a pod may name. A cluster of the fleet reads no request with more.
+	maxResourceNames = reservation.MaxResources
 )
 
 // checkPodSize refuses a pod with too many containers, or with too many different resources.

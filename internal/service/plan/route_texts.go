@@ -18,7 +18,7 @@ import (
 // an expression.
 const maxSteps = 1000
 
-// maxExpressions is how many characters the regular expressions of a route may have together. Parsing a megabyte of them takes about a second.
+// maxExpressions is how many bytes the regular expressions of a route may have together. Parsing a megabyte of them takes about a second.
 // Each match may still have a path as long as the CRD allows.
 const maxExpressions = maxRouteMatches * 1024
 
@@ -28,7 +28,7 @@ const maxExpressions = maxRouteMatches * 1024
 // texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go).
 func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	if n := lengthOfExpressions(spec); n > maxExpressions {
-		return field.ErrorList{field.Invalid(path.Child("rules"), n, fmt.Sprintf("must have at most %d characters in the regular expressions of all rules together", maxExpressions))}
+		return field.ErrorList{field.Invalid(path.Child("rules"), n, fmt.Sprintf("must have at most %d bytes in the regular expressions of all rules together", maxExpressions))}
 	}
 	var errs field.ErrorList
 	for i := range spec.Rules {
@@ -45,7 +45,7 @@ func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	return errs
 }
 
-// lengthOfExpressions returns how many characters the regular expressions of a route have together.
+// lengthOfExpressions returns how many bytes the regular expressions of a route have together.
 func lengthOfExpressions(spec *gateway.HTTPRouteSpec) int {
 	n := 0
 	for i := range spec.Rules {
@@ -115,9 +115,10 @@ func checkQuoted(path *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// beyondASCII finds classes such as \pL, and escapes of characters beyond ASCII such as \x{e9}. RE2 knows fewer names of classes than the
-// parser here, for which one can have hundreds of ranges. Without regard to case, the parser takes each character of a range by itself.
-var beyondASCII = regexp.MustCompile(`\\(?:[pP]|x\{0*(?:[89A-Fa-f]|[1-7][0-9A-Fa-f])[0-9A-Fa-f]|x[89A-Fa-f]|[2-7][0-7]{2})`)
+// beyondLatin finds classes such as \pL, and escapes of characters above \xff such as \x{3b1}. An escaped backslash begins none. RE2 knows
+// fewer names of classes than the parser here, for which one can have hundreds of ranges. Without regard to case, the parser takes each
+// character of a range by itself.
+var beyondLatin = regexp.MustCompile(`(?:^|[^\\])(?:\\\\)*\\(?:[pP]|x\{0*[1-9A-Fa-f][0-9A-Fa-f]{2}|[4-7][0-7]{2})`)
 
 func checkExpression(path *field.Path, value string) field.ErrorList {
 	if value == "" {
@@ -126,8 +127,8 @@ func checkExpression(path *field.Path, value string) field.ErrorList {
 	if errs := checkQuoted(path, value); len(errs) > 0 {
 		return errs
 	}
-	if beyondASCII.MatchString(value) {
-		return field.ErrorList{field.Invalid(path, text.Value(value), "must have no classes of Unicode characters, of which gateways know different names, and no escapes of characters beyond ASCII")}
+	if beyondLatin.MatchString(value) {
+		return field.ErrorList{field.Invalid(path, text.Value(value), "must have no classes of Unicode characters, of which gateways know different names, and no escapes of characters above \\xff")}
 	}
 	parsed, err := syntax.Parse(value, syntax.Perl)
 	if err != nil {

@@ -37,9 +37,11 @@ func TestRouteTexts(t *testing.T) {
 		"Unicode":       {"RE2 does not know the name.", match(`{"path":{"type":"RegularExpression","value":"/\\p{digit}"}}`), []string{matches + "path.value"}},
 		"Escape":        {"A dot by its number is a legal character.", match(`{"path":{"type":"RegularExpression","value":"/v1\\x2e\\x{02E}\\056\\177[0-9]"}}`), nil},
 		"Braces":        {"Each character of the range would be parsed by itself.", match(`{"path":{"type":"RegularExpression","value":"(?i)[B-\\x{1e942}]"}}`), []string{matches + "path.value"}},
-		"Zeros":         {"It is the same character.", match(`{"path":{"type":"RegularExpression","value":"\\x{00080}"}}`), []string{matches + "path.value"}},
-		"Hexadecimal":   {"It is a character of Latin-1.", match(`{"path":{"type":"RegularExpression","value":"\\xE9"}}`), []string{matches + "path.value"}},
-		"Octal":         {"It is another such character.", match(`{"path":{"type":"RegularExpression","value":"\\351"}}`), []string{matches + "path.value"}},
+		"Zeros":         {"It is such a character, too.", match(`{"path":{"type":"RegularExpression","value":"\\x{00100}"}}`), []string{matches + "path.value"}},
+		"Octal":         {"It is another one.", match(`{"path":{"type":"RegularExpression","value":"\\400"}}`), []string{matches + "path.value"}},
+		"Latin":         {"Values of headers may have these bytes.", header(`{"name":"a","type":"RegularExpression","value":"[\\x20-\\x7e\\x80-\\xff]+\\377"}`), nil},
+		"Backslash":     {"It is no escape, but a backslash.", match(`{"path":{"type":"RegularExpression","value":"/\\\\pL\\\\x{3b1}"}}`), nil},
+		"Backslashes":   {"The third one begins an escape.", match(`{"path":{"type":"RegularExpression","value":"/\\\\\\pL"}}`), []string{matches + "path.value"}},
 		"AllLong":       {"Each match may have the longest path.", match(long(64)) + "," + match(long(64)), nil},
 		"TooLong":       {"The last one is a character longer.", match(long(64)) + "," + match(long(63)+`,{"headers":[{"name":"a","type":"RegularExpression","value":"[`+strings.Repeat("a", 1023)+`]"}]}`), []string{"httproute.rules"}},
 		"Repeated":      {"RE2 writes repetitions out.", match(`{"path":{"type":"RegularExpression","value":"/(abcdefgh){1000}"}}`), []string{matches + "path.value"}},
@@ -75,8 +77,8 @@ func TestRouteTexts(t *testing.T) {
 	}
 }
 
-// TestBeyondASCII compares with the parser which escapes are characters beyond ASCII.
-func TestBeyondASCII(t *testing.T) {
+// TestBeyondLatin compares with the parser which escapes are characters above \xff.
+func TestBeyondLatin(t *testing.T) {
 	var escapes []string
 	for c := range 0x1100 {
 		escapes = append(escapes, fmt.Sprintf(`\x{%x}`, c), fmt.Sprintf(`\x{%X}`, c), fmt.Sprintf(`\x{00%03x}`, c))
@@ -97,7 +99,7 @@ func TestBeyondASCII(t *testing.T) {
 			continue
 		}
 		known++
-		if want, got := re.Rune[0] > '~'+1, beyondASCII.MatchString(e); got != want {
+		if want, got := re.Rune[0] > 0xff, beyondLatin.MatchString(e); got != want {
 			t.Errorf("%s is the character %x: want %t, got %t", e, re.Rune[0], want, got)
 		}
 	}

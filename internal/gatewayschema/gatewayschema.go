@@ -63,7 +63,7 @@ func (s *Schema) Fields() []string { return slices.Sorted(maps.Keys(s.spec().Pro
 
 // Check returns what the schema refuses of a spec, as kube.AsMap returns it without nulls, and whose values have the types of the
 // Gateway API. Fields that the schema does not have may be those of a later Gateway API, so the cluster judges them. It stops after
-// kube.MaxProblems errors. They are in the order of the names of the fields.
+// kube.MaxProblems errors. Missing fields of an object come first. The others are in the order of the names of the fields.
 func (s *Schema) Check(path *field.Path, doc map[string]any) field.ErrorList {
 	c := checker{}
 	c.value(path, s.spec(), doc)
@@ -114,7 +114,7 @@ func (c *checker) object(path *field.Path, s *spec.Schema, fields map[string]any
 func (c *checker) list(path *field.Path, s *spec.Schema, list []any) {
 	n := int64(len(list))
 	if least := ptr.Deref(s.MinItems, 0); n < least {
-		c.errs = append(c.errs, field.Invalid(path, n, fmt.Sprintf("must have at least %d elements", least)))
+		c.errs = append(c.errs, field.Invalid(path, n, atLeast(least, "items")))
 	}
 	if most := ptr.Deref(s.MaxItems, n); n > most {
 		c.errs = append(c.errs, field.TooMany(path, len(list), int(most)))
@@ -156,6 +156,14 @@ func identity(element any, keys []string) (id string, has bool) {
 	return strings.Join(values, ", "), true
 }
 
+// atLeast says how much a field has to have.
+func atLeast(n int64, what string) string {
+	if n == 1 {
+		return "must not be empty"
+	}
+	return fmt.Sprintf("must have at least %d %s", n, what)
+}
+
 func oneOf(path *field.Path, v string, enum []any) field.ErrorList {
 	valid := make([]string, len(enum))
 	for i, e := range enum {
@@ -170,7 +178,7 @@ func oneOf(path *field.Path, v string, enum []any) field.ErrorList {
 func ofText(path *field.Path, s *spec.Schema, v string) field.ErrorList {
 	var errs field.ErrorList
 	if least := ptr.Deref(s.MinLength, 0); int64(utf8.RuneCountInString(v)) < least {
-		errs = append(errs, field.Invalid(path, text.Value(v), fmt.Sprintf("must have at least %d characters", least)))
+		errs = append(errs, field.Invalid(path, text.Value(v), atLeast(least, "characters")))
 	}
 	if s.MaxLength != nil {
 		errs = append(errs, check.Length(path, v, int(*s.MaxLength))...)

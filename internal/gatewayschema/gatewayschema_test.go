@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 		"Set":     {"A set has each element once.", gatewayschema.HTTPRoute, headers("a", "b", "a"), []string{`spec.rules[0].filters[0].requestHeaderModifier.remove[2]: Duplicate value: "a"`}},
 		"Key":     {"A tenant chooses the keys of maps.", gatewayschema.Gateway, map[string]any{"gatewayClassName": "c", "listeners": []any{map[string]any{"name": "a", "port": int64(80), "protocol": "HTTP"}}, "infrastructure": map[string]any{"labels": map[string]any{"a/b": "!"}}}, []string{`spec.infrastructure.labels[a/b]: Invalid value: "!": must match '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'`}},
 		"Sorted": {
-			"By the paths.", gatewayschema.HTTPRoute,
+			"In the order of the names.", gatewayschema.HTTPRoute,
 			rules(map[string]any{"backendRefs": []any{map[string]any{"weight": int64(-1)}}, "name": "A", "matches": []any{map[string]any{"method": "get"}}}),
 			[]string{
 				"spec.rules[0].backendRefs[0].name: Required value: must be set",

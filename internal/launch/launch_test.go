@@ -24,6 +24,11 @@ func moved(o Options) Options {
 	return o
 }
 
+// lastCommand is that of a shell with a script.
+func lastCommand(script string) (simpleCommand, bool) {
+	return parse(sh(script)).lastCommand()
+}
+
 func sh(script string, args ...string) Command {
 	return Command{Command: []string{"/bin/sh", "-c"}, Args: append([]string{script}, args...)}
 }

@@ -42,13 +42,15 @@ func parse(c Command) line {
 	return l
 }
 
-// setScript puts another script in place of the shell's.
+// setScript sets the shell's script.
 func (l *line) setScript(script string) {
 	l.argv[l.script] = script
 	l.scan = sync.OnceValues(func() (simpleCommand, bool) { return scan(script) })
 }
 
-// lastCommand is lastCommand of the line's script.
+// lastCommand finds the last command of the shell's script, and tells whether arguments can be added to it.
+// For this it must be a simple command that starts an engine. Compound commands, functions,
+// here-documents, backquotes, and pipes or redirections around the engine prevent it.
 func (l line) lastCommand() (simpleCommand, bool) {
 	c, ok := l.scan()
 	return c, ok && c.engine != EngineUnknown

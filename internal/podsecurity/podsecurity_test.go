@@ -150,8 +150,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRefusesWhatTheLibraryRefuses shows that a template is refused if and only if the library refuses the whole pod: which errors there
-// are goes by single containers, and whether there is one does not.
+// TestRefusesWhatTheLibraryRefuses shows that a template is refused if and only if the library refuses the whole pod. Only what the errors
+// say goes by single containers.
 func TestRefusesWhatTheLibraryRefuses(t *testing.T) {
 	pods := []string{""}
 	for _, part := range []struct {

@@ -172,7 +172,7 @@ type scheduler struct {
 	// steps is what is left of searchSteps.
 	steps int
 	// free is what is left in each candidate after what was assigned or asked so far. It never grows. So pods that did
-	// not fit into it once do not fit later either, and refused has these pods for each candidate.
+	// not fit into it once are not tried again: refused has them for each candidate.
 	free    []capacity.Free
 	refused []map[string]bool
 	// assigned has the groups that each candidate is to run: those whose home it is, or all
@@ -222,7 +222,7 @@ func (p *scheduler) takes(i int, u unit) bool { return p.takesWhole(i, u) || p.t
 
 // takesWhole tells whether all of them fit, and takes their capacity.
 func (p *scheduler) takesWhole(i int, u unit) bool {
-	return p.remember(i, "whole ", u, func() bool {
+	return p.askOnce(i, "whole ", u, func() bool {
 		ok, _ := p.fitsWhole(&p.free[i], &p.Candidates[i], u)
 		return ok
 	})
@@ -230,21 +230,21 @@ func (p *scheduler) takesWhole(i int, u unit) bool {
 
 // takesStart tells whether those of them fit that suffice to start, and takes their capacity.
 func (p *scheduler) takesStart(i int, u unit) bool {
-	return p.remember(i, "start ", u, func() bool { return p.startFits(&p.free[i], &p.Candidates[i], u) })
+	return p.askOnce(i, "start ", u, func() bool { return p.startFits(&p.free[i], &p.Candidates[i], u) })
 }
 
 // wouldFit tells whether all missing replicas of a unit fit into what is left in a candidate. It takes nothing.
 func (p *scheduler) wouldFit(i int, u unit) bool {
-	return p.remember(i, "whole ", u, func() bool {
+	return p.askOnce(i, "whole ", u, func() bool {
 		free := p.free[i].Clone()
 		ok, _ := p.fitsWhole(&free, &p.Candidates[i], u)
 		return ok
 	})
 }
 
-// remember asks whether a unit fits into a candidate, unless another one that misses the same pods there did not. A service may have
-// thousands of units of the same pods, and may select a thousand clusters.
-func (p *scheduler) remember(i int, what string, u unit, fits func() bool) bool {
+// askOnce tells whether a unit fits into a candidate. It does not ask again if a unit that misses the same pods did not fit there. A service
+// may have thousands of units of the same pods, and may select a thousand clusters.
+func (p *scheduler) askOnce(i int, what string, u unit, fits func() bool) bool {
 	what += podsOf(p.Candidates[i].missing(u))
 	if p.refused[i][what] {
 		return false
@@ -259,8 +259,8 @@ func (p *scheduler) remember(i int, what string, u unit, fits func() bool) bool 
 	return ok
 }
 
-// podsOf names the pods of some replicas, and which of them are required. That says which replicas there are, because all of a role have
-// the same pods.
+// podsOf names the pods of some replicas, and which of them are required. That says which replicas there are, because all replicas of a
+// role have the same pods.
 func podsOf(replicas []reservation.ReplicaRequest) string {
 	required, others := map[string]int64{}, map[string]int64{}
 	for _, r := range replicas {

@@ -192,8 +192,8 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		}
 		text := o.Resource.GetFields()["data"].GetStructValue().GetFields()[reservation.RequestKey].GetStringValue()
 		if _, err := reservation.DecodeRequest(text); err != nil {
-			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d clusters", len(p.Schedule.Request.Clusters)),
-				fmt.Sprintf("makes a capacity request that no cluster would read: %v", err))}
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas in %d clusters", requested, len(p.Schedule.Request.Clusters)),
+				fmt.Sprintf("makes a capacity request that no cluster would read: %v. Use fewer replicas or fewer clusters, or simpler pods", err))}
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestTooManyNowhere(t *testing.T) {
 func TestUnreadableRequest(t *testing.T) {
 	for clusters, want := range map[int]string{
 		1024: "",
-		1025: "makes a capacity request that no cluster would read: invalid capacity request: there are 1025 clusters: at most 1024 are allowed",
+		1025: "makes a capacity request that no cluster would read: invalid capacity request: there are 1025 clusters: at most 1024 are allowed. Use fewer replicas or fewer clusters, or simpler pods",
 	} {
 		req := reservation.CapacityRequest{Namespace: "ns", Name: "svc", UID: "uid", Clusters: map[string]reservation.ClusterRequest{}}
 		for i := range clusters {

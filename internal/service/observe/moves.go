@@ -121,8 +121,8 @@ func placesOf(status []v1alpha1.ClusterStatus) places {
 	return p
 }
 
-// unitsOf returns the units of which a status tells. No role has a longer name, so somebody has edited such a status: each of any number
-// of units would repeat the name.
+// unitsOf returns the units of which a status tells. No role has a name that is longer than allowed, so somebody has edited such a status. The
+// name would be repeated for each of any number of units.
 func unitsOf(assigned []v1alpha1.Replicas) []string {
 	var units []string
 	for _, r := range assigned {

@@ -137,9 +137,9 @@ func (p *Plan) warnOfDisagreement() {
 		if r.line.Open || prefill.line.Open {
 			continue
 		}
-		for i, s := range settings {
-			if there[i].known {
-				p.warnOfSetting(s, there[i].Given, prefill.Name, r)
+		for j, s := range settings {
+			if there[j].known {
+				p.warnOfSetting(s, there[j].Given, prefill.Name, r)
 			}
 		}
 	}

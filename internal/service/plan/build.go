@@ -96,7 +96,7 @@ func (p *Plan) Place(running *Running) field.ErrorList {
 		return p.refuseGangInKueue()
 	}
 	for _, t := range scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement) {
-		c := p.layout(t, all)
+		c := p.layout(t, everyReplica)
 		for i := range c.Groups {
 			c.addGang(p, &c.Groups[i], p.gang)
 		}
@@ -187,8 +187,8 @@ func (p *Plan) planRoles(in *inputv1alpha1.Input, policy *tenantPolicy) field.Er
 	return errs
 }
 
-// all is for layouts with all replicas.
-func all(key.ReplicaID) bool { return true }
+// everyReplica is for layouts with all replicas.
+func everyReplica(key.ReplicaID) bool { return true }
 
 // layout returns the plan of one cluster with all groups, those of their replicas that are in it, and without gangs. Others are not made:
 // there may be a thousand clusters, and thousands of replicas.

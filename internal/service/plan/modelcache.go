@@ -32,11 +32,12 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 		Annotations:    in.Annotations,
 		spec:           &v1alpha1.InferenceServiceSpec{Model: spec.Of(), Placement: spec.Placement()},
 		snapshot:       &snapshot,
+		groups:         1,
 		LoadsOnDemand:  spec.LoadPolicy == v1alpha1.LoadOnDemand,
 	}
 	p.Warnings = warnOfSource(field.NewPath("spec"), p.spec.Model)
 	policy := newTenantPolicy(s, in)
-	if errs := policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache); len(errs) > 0 {
+	if errs := append(policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache), checkStates(&snapshot)...); len(errs) > 0 {
 		return nil, errs
 	}
 	p.inFleet = scheduling.InFleet(p.spec.Placement) || scheduling.LeavesFleet(&snapshot)
@@ -79,7 +80,7 @@ func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
 		}
 		p.schedule(demand)
 	} else {
-		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, all))
+		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, everyReplica))
 	}
 	p.load(running)
 }

@@ -132,7 +132,7 @@ func balance(ratio *v1alpha1.ReplicaRatio, roles []v1alpha1.Role, all map[string
 }
 
 // asks is the number of replicas for which a role itself asks. A role that follows asks for what it has, but for no more than
-// the ratio gives it beside the other role. That one counts with most replicas, if it has more.
+// the ratio gives it beside the other role. The other role counts with no more than most.
 func (b *balanced) asks(other *balanced, most int32) int32 {
 	if b.follows(other) {
 		return max(b.scaling.Min(), min(b.Replicas, leastBeside(min(other.Replicas, most), other, b, 0)))

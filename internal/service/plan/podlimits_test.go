@@ -30,13 +30,6 @@ func TestPodLimits(t *testing.T) {
 	for i := range 120 {
 		labels = append(labels, fmt.Sprintf(`"label-%03d":%q`, i, strings.Repeat("v", 63)))
 	}
-	list := func(n int, element string) string {
-		all := make([]string, 0, n)
-		for i := range n {
-			all = append(all, fmt.Sprintf(element, i))
-		}
-		return strings.Join(all, ",")
-	}
 	fleetOf := &v1alpha1.Placement{Policy: v1alpha1.PlacementFailover, FailoverAfterSeconds: ptr.To[int32](300), Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}}
 	leaving := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 	leaving.Request, leaving.States["east"] = schedulingtest.RequestedAs("east", "east"), schedulingtest.Existing("worker/0")
@@ -69,7 +62,7 @@ func TestPodLimits(t *testing.T) {
 		},
 		"Labels": {
 			reason: "A cluster reads no request with more.", placement: fleetOf, gang: v1alpha1.GangNone,
-			template: `{"spec":{"nodeSelector":{` + list(257, `"l%d":""`) + `},"containers":[{"name":"vllm","image":"i"}]}}`,
+			template: `{"spec":{"nodeSelector":{` + numbered(257, `"l#":""`) + `},"containers":[{"name":"vllm","image":"i"}]}}`,
 			want:     []string{"spec.roles[0].template.spec.nodeSelector: Too many: 257: must have at most 256 items"},
 		},
 		"LongTexts": {

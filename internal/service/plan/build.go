@@ -45,7 +45,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	errs = append(errs, policy.checkGang(spec.SchedulingStrategy, in)...)
 	p.NamesConfigs, p.Unchecked = NamesConfigs(spec.Placement), unchecked(spec.Placement, &snapshot)
 	errs = append(errs, policy.checkConfigs(s, spec.Placement, &snapshot)...)
-	errs = append(errs, checkStates(&snapshot)...)
+	errs = append(errs, checkStates(field.NewPath("spec", "placement"), &snapshot)...)
 	p.inFleet = scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
 	errs = append(errs, checkPodLimits(p.Roles, gang, p.inFleet)...)
 	if len(errs) == 0 {

@@ -39,12 +39,12 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 
 // checkStates refuses objects in more clusters than a capacity request can name, before anything is planned for each of them. No service
 // makes them. A user may have made objects and have let the XR refer to them.
-func checkStates(snapshot *scheduling.Snapshot) field.ErrorList {
+func checkStates(at *field.Path, snapshot *scheduling.Snapshot) field.ErrorList {
 	n := len(snapshot.States)
 	if n <= reservation.MaxClusters {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d clusters", n), fmt.Sprintf(
+	return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", n), fmt.Sprintf(
 		"the XR refers to objects in too many clusters: at most %d are allowed. Remove objects that the service has not made from spec.crossplane.resourceRefs, or from spec.resourceRefs of a claim's XR", reservation.MaxClusters))}
 }
 

@@ -37,7 +37,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 	}
 	p.Warnings = warnOfSource(field.NewPath("spec"), p.spec.Model)
 	policy := newTenantPolicy(s, in)
-	if errs := append(policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache), checkStates(&snapshot)...); len(errs) > 0 {
+	if errs := append(policy.checkCache(field.NewPath("spec"), p.spec.Model.Cache), checkStates(field.NewPath("spec", "clusters"), &snapshot)...); len(errs) > 0 {
 		return nil, errs
 	}
 	p.inFleet = scheduling.InFleet(p.spec.Placement) || scheduling.LeavesFleet(&snapshot)

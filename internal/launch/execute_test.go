@@ -476,7 +476,7 @@ func FuzzArguments(f *testing.F) {
 // FuzzScript asks the shells whether a script that arguments were added to is
 // still one. It runs none of them.
 func FuzzScript(f *testing.F) {
-	for _, s := range []string{"vllm serve M", "a && vllm serve 'M' # x", "a; vllm serve \"$X\" \\\n b", "if a; then vllm serve M; fi", "vllm serve $(a) ${b}"} {
+	for _, s := range []string{"vllm serve M", "a && vllm serve 'M' # x", "a; vllm serve \"$X\" \\\n b", "if a; then vllm serve M; fi", "vllm serve $(a) ${b}", "--rc"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, script string) {

@@ -24,7 +24,7 @@ func moved(o Options) Options {
 	return o
 }
 
-// lastCommand is that of a shell with a script.
+// lastCommand is that of a shell with a script. A script that starts with a dash is an option of the shell instead.
 func lastCommand(script string) (simpleCommand, bool) {
 	return parse(sh(script)).lastCommand()
 }

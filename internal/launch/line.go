@@ -29,12 +29,13 @@ type line struct {
 	command int
 	// script is the index of a shell's script. It is 0 without a shell.
 	script int
-	// scan scans the script, once however often it is called.
+	// scan scans the script, once however often it is called. Without a script, it finds no command.
 	scan func() (simpleCommand, bool)
 }
 
 func parse(c Command) line {
 	l := line{argv: slices.Concat(c.Command, c.Args), command: len(c.Command)}
+	l.scan = func() (simpleCommand, bool) { return simpleCommand{}, false }
 	l.script = findScript(l.argv)
 	if l.script > 0 {
 		l.setScript(l.argv[l.script])

@@ -90,6 +90,13 @@ func TestLaunch(t *testing.T) {
 			leader:  Command{Args: with([]string{"tini", "--", "bash", "-c", `exec vllm serve M "$@"`, "--"}, nodes...)},
 			worker:  Command{Args: with(with([]string{"tini", "--", "bash", "-c", `exec vllm serve M "$@"`, "--"}, nodes...), "--headless")},
 		},
+		"ShellWithUnquotedArguments": {
+			reason:  "A script passes them on without quotes, too.",
+			command: Command{Args: []string{"tini", "--", "bash", "-c", "exec vllm serve M ${@}", "--"}},
+			options: vllm,
+			leader:  Command{Args: with([]string{"tini", "--", "bash", "-c", "exec vllm serve M ${@}", "--"}, nodes...)},
+			worker:  Command{Args: with(with([]string{"tini", "--", "bash", "-c", "exec vllm serve M ${@}", "--"}, nodes...), "--headless")},
+		},
 		"DataParallelScript": {
 			reason:  "A script keeps its shell.",
 			command: sh("prepare && vllm serve M -dpl 2 # end"),

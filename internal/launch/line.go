@@ -170,6 +170,9 @@ func findScript(argv []string) int {
 	return 0
 }
 
+// passesOn finds a shell's words for all its arguments, such as "$@" and ${@:2}.
+var passesOn = regexp.MustCompile(`\$\{?[@*]`)
+
 // startsShell tells whether a program before, such as tini, starts a shell with a script that does not pass on its arguments. Words that are added
 // are such arguments.
 func (l line) startsShell() bool {
@@ -178,7 +181,7 @@ func (l line) startsShell() bool {
 	}
 	for i := range l.argv {
 		if at := i + findScript(l.argv[i:]); at > i {
-			return at == len(l.argv)-1 || !strings.Contains(l.argv[at], `"$@"`)
+			return at == len(l.argv)-1 || !passesOn.MatchString(l.argv[at])
 		}
 	}
 	return false

@@ -98,7 +98,7 @@ func Port(c Command) int32 { return parse(c).port() }
 func (l line) port() int32 {
 	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
-		if m := visiblePort.FindAllStringSubmatch(l.argv[l.script], 2); len(m) == 1 {
+		if m := visiblePort.FindAllStringSubmatch(rayCommand.ReplaceAllString(l.argv[l.script], ""), 2); len(m) == 1 {
 			text = m[0][1]
 		}
 	}

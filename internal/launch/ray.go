@@ -19,7 +19,9 @@ func startsRay(script string) bool {
 }
 
 var (
-	rayStart          = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
+	rayStart = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
+	// rayCommand is a command that starts Ray. Its --port is that of the Ray head.
+	rayCommand        = regexp.MustCompile(`\bray\s+start\b(?:\\\n|[^&;|\n])*`)
 	backendInText     = regexp.MustCompile(`--distributed[-_]executor[-_]backend[= \t]+['"]?(\w+)`)
 	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it again: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
 	errOnlyEntrypoint = errors.New("launcher Ray starts Ray before the engine, but does not know what the image's entrypoint starts: set command or args")

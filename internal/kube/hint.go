@@ -9,11 +9,24 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// like shows the object that a text may stand for, of a type that refers to something by its name.
+// A shorthand is a type whose objects users may write as a text.
+type shorthand interface {
+	// LongFor returns the object that a text stands for, as YAML.
+	LongFor(text string) string
+}
+
+// like shows the object that a text may stand for, of a type that knows it, or that refers to something by its name.
 func like(v *structpb.Value, t reflect.Type) string {
 	s, isText := v.GetKind().(*structpb.Value_StringValue)
-	if _, named := infoOf(t).byName["name"]; !isText || !named || s.StringValue == "" {
+	if !isText || s.StringValue == "" {
 		return ""
 	}
-	return fmt.Sprintf(" such as {name: %s}", text.Value(s.StringValue))
+	written := text.Value(s.StringValue)
+	if known, ok := reflect.Zero(t).Interface().(shorthand); ok {
+		return " such as " + known.LongFor(written)
+	}
+	if _, named := infoOf(t).byName["name"]; named {
+		return fmt.Sprintf(" such as {name: %s}", written)
+	}
+	return ""
 }

@@ -146,7 +146,7 @@ func TestEveryProblem(t *testing.T) {
 			spec:       `{model: {uri: "hf://a/b", tokenSecretRef: {}}, roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, env: [{name: A, valueFrom: {secretKeyRef: {name: "", key: k}}}]}]}}}]}`,
 			wantReason: composite.ReasonInvalidSpec,
 			want: []string{
-				`spec.model.tokenSecretRef.name: Invalid value: "": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+				`spec.model.tokenSecretRef.name: Required value: must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
 				`spec.roles[0].template.spec.containers[0].env[0].valueFrom.secretKeyRef.name: Invalid value: "": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 			},
 		},

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -77,7 +78,7 @@ func Label(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123LabelMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123LabelMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(v), "must consist of lower case letters, digits and '-', and start and end with a letter or digit")}
+	return invalidOrMissing(path, v, "must consist of lower case letters, digits and '-', and start and end with a letter or digit")
 }
 
 // Name checks the name of a Kubernetes object, which is a DNS subdomain.
@@ -88,16 +89,62 @@ func Name(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123SubdomainMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123SubdomainMaxLength)}
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(v), "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")}
+	return invalidOrMissing(path, v, "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")
+}
+
+// invalidOrMissing refuses a value that is needed. An empty one may be a field that is not there.
+func invalidOrMissing(path *field.Path, v, message string) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(path, message)}
+	}
+	return field.ErrorList{field.Invalid(path, text.Value(v), message)}
 }
 
 // Labels checks the keys and values of labels.
 func Labels(path *field.Path, labels map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		errs = append(errs, qualified(path, k)...)
+		errs = append(errs, qualified(path.Key(text.Value(k)), k)...)
 		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
 			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(labels[k]), msgs[0]))
+		}
+	}
+	return errs
+}
+
+// operators are those of a selector's expressions.
+var operators = []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
+
+// Selector checks a selector of labels. That of apimachinery reads labels in random order, and quotes values of any length
+// (pkg/apis/meta/v1/validation/validation.go).
+func Selector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
+	errs := Labels(path.Child("matchLabels"), s.MatchLabels)
+	for i := range s.MatchExpressions {
+		errs = append(errs, expression(path.Child("matchExpressions").Index(i), &s.MatchExpressions[i])...)
+	}
+	return errs
+}
+
+func expression(path *field.Path, r *metav1.LabelSelectorRequirement) field.ErrorList {
+	errs := qualified(path.Child("key"), r.Key)
+	values := path.Child("values")
+	switch r.Operator {
+	case "":
+		errs = append(errs, field.Required(path.Child("operator"), "must be In, NotIn, Exists or DoesNotExist"))
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(values, fmt.Sprintf("operator %s needs at least one", r.Operator)))
+		}
+	case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		if len(r.Values) > 0 {
+			errs = append(errs, field.Forbidden(values, fmt.Sprintf("must be left out: operator %s has none", r.Operator)))
+		}
+	default:
+		errs = append(errs, OneOf(path.Child("operator"), r.Operator, operators...)...)
+	}
+	for i, v := range r.Values {
+		if msgs := validation.IsValidLabelValue(v); len(msgs) > 0 {
+			errs = append(errs, field.Invalid(values.Index(i), text.Value(v), msgs[0]))
 		}
 	}
 	return errs
@@ -108,14 +155,14 @@ func Annotations(path *field.Path, annotations map[string]string) field.ErrorLis
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		// Kubernetes accepts upper case in the prefix of an annotation's key.
-		errs = append(errs, qualified(path, strings.ToLower(k))...)
+		errs = append(errs, qualified(path.Key(text.Value(strings.ToLower(k))), strings.ToLower(k))...)
 	}
 	return errs
 }
 
 func qualified(path *field.Path, key string) field.ErrorList {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path.Key(text.Value(key)), text.Value(key), msgs[0])}
+		return field.ErrorList{field.Invalid(path, text.Value(key), msgs[0])}
 	}
 	return nil
 }
@@ -157,18 +204,13 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 }
 
 // ResourceName checks the name of a resource, such as nvidia.com/gpu.
-func ResourceName(path *field.Path, name string) field.ErrorList {
-	if msgs := validation.IsQualifiedName(name); len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path, text.Value(name), msgs[0])}
-	}
-	return nil
-}
+func ResourceName(path *field.Path, name string) field.ErrorList { return qualified(path, name) }
 
 // Amounts checks the names and quantities of a list of resources.
 func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range slices.Sorted(maps.Keys(list)) {
-		errs = append(errs, qualified(path, string(n))...)
+		errs = append(errs, qualified(path.Key(text.Value(string(n))), string(n))...)
 	}
 	return append(errs, amounts(path, list)...)
 }

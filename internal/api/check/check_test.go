@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -41,6 +42,58 @@ func TestOneOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSelector shows that each mistake of a selector has its own path, and that the order of errors does not depend on the map's.
+func TestSelector(t *testing.T) {
+	s := &metav1.LabelSelector{
+		MatchLabels: map[string]string{"region": "us", "b b": "x", "a a": "y", "tier": "-"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "zone", Operator: "in", Values: []string{"a", "b b"}},
+			{Key: "-", Operator: metav1.LabelSelectorOpIn},
+			{Key: "gpu", Operator: metav1.LabelSelectorOpExists, Values: []string{"true"}},
+			{Key: "gpu"},
+			{Key: "gpu", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a100"}},
+		},
+	}
+	const name = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+	const value = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+	want := []string{
+		`s.matchLabels[a a]: Invalid value: "a a": ` + name,
+		`s.matchLabels[b b]: Invalid value: "b b": ` + name,
+		`s.matchLabels[tier]: Invalid value: "-": ` + value,
+		`s.matchExpressions[0].operator: Unsupported value: "in": supported values: "In", "NotIn", "Exists", "DoesNotExist" (did you mean "In"?)`,
+		`s.matchExpressions[0].values[1]: Invalid value: "b b": ` + value,
+		`s.matchExpressions[1].key: Invalid value: "-": ` + name,
+		`s.matchExpressions[1].values: Required value: operator In needs at least one`,
+		`s.matchExpressions[2].values: Forbidden: must be left out: operator Exists has none`,
+		`s.matchExpressions[3].operator: Required value: must be In, NotIn, Exists or DoesNotExist`,
+	}
+	var got []string
+	for _, err := range Selector(field.NewPath("s"), s) {
+		got = append(got, err.Error())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// FuzzSelector compares what is valid with what Kubernetes can select by.
+func FuzzSelector(f *testing.F) {
+	f.Add("a", "b", "zone", "In", "us", true)
+	f.Add("a b", "", "zone", "Exists", "", false)
+	f.Add("", "b", "", "", "", true)
+	f.Fuzz(func(t *testing.T, k, v, key, operator, value string, has bool) {
+		r := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOperator(operator)}
+		if has {
+			r.Values = []string{value}
+		}
+		s := &metav1.LabelSelector{MatchLabels: map[string]string{k: v}, MatchExpressions: []metav1.LabelSelectorRequirement{r}}
+		_, err := metav1.LabelSelectorAsSelector(s)
+		if errs := Selector(field.NewPath("s"), s); (err == nil) != (len(errs) == 0) {
+			t.Errorf("%v: want an error like %v, got %v", s, err, errs)
+		}
+	})
 }
 
 // TestSize shows that a unit that cannot be meant is an error, which asks for the one that is.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
-	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // MaxAllowedNamespaces is the limit of the number of names in allowedNamespaces.
@@ -124,9 +123,7 @@ func validateAllowedNamespaces(path *field.Path, a *AllowedNamespaces) field.Err
 		errs = append(errs, field.Forbidden(path.Child("selector"), fmt.Sprintf("must be left out unless from is %s", NamespacesSelector)))
 	}
 	if a.Selector != nil {
-		if _, err := metav1.LabelSelectorAsSelector(a.Selector); err != nil {
-			errs = append(errs, field.Invalid(path.Child("selector"), text.Value(a.Selector.String()), err.Error()))
-		}
+		errs = append(errs, check.Selector(path.Child("selector"), a.Selector)...)
 	}
 	return errs
 }

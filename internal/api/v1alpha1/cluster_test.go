@@ -387,7 +387,7 @@ func TestValidateCluster(t *testing.T) {
 		"AllowedOperator": {
 			reason: "A selector with an unknown operator would allow no namespace. The schema does not check operators.",
 			doc:    inCluster(`allowedNamespaces: {from: Selector, selector: {matchExpressions: [{key: a, operator: Is}]}}`),
-			want:   []string{`spec.allowedNamespaces.selector: Invalid value: "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorR...": "Is" is not a valid label selector operator`},
+			want:   []string{`spec.allowedNamespaces.selector.matchExpressions[0].operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", "DoesNotExist" (did you mean "In"?)`},
 		},
 	}
 	s := clusterSchema(t)

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -98,6 +99,14 @@ type SecretKeyRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key,omitempty"`
+}
+
+// LongFor returns the model that a text stands for, which is a URI or a name in the hub.
+func (Model) LongFor(text string) string {
+	if !strings.Contains(text, "://") {
+		text = schemeHub + text
+	}
+	return fmt.Sprintf("{uri: %s}", text)
 }
 
 // A ModelSource is a model's URI in parts. One of Hub, Bucket, Claim and Image is set.
@@ -245,6 +254,9 @@ func bucketFirst(uri, otherwise string) string {
 func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) field.ErrorList {
 	if len(v) > maxURI || pattern.MatchString(v) {
 		return nil // What is too long is reported as such.
+	}
+	if v == "" {
+		return field.ErrorList{field.Required(at, message)}
 	}
 	return field.ErrorList{field.Invalid(at, text.Value(v), message)}
 }

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // A PlacementPolicy says how a service is distributed over the clusters of its placement.
 // +kubebuilder:validation:Enum=Replicate;Spread;Failover
@@ -105,6 +109,11 @@ type PlacementCluster struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
+}
+
+// LongFor returns the entry that the name of an InferenceCluster stands for.
+func (PlacementCluster) LongFor(text string) string {
+	return fmt.Sprintf("{name: %[1]s, inferenceClusterRef: {name: %[1]s}}", text)
 }
 
 // FleetName returns the name of the InferenceCluster, or an empty string for a cluster that

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -78,10 +77,7 @@ func validateCacheClusters(spec *field.Path, s *ModelCacheSpec) field.ErrorList 
 	if len(s.Clusters) > 0 {
 		errs = append(errs, field.Forbidden(spec.Child("clusterSelector"), "must be left out if clusters is set"))
 	}
-	if _, err := metav1.LabelSelectorAsSelector(s.ClusterSelector); err != nil {
-		errs = append(errs, field.Invalid(spec.Child("clusterSelector"), text.Value(s.ClusterSelector.String()), err.Error()))
-	}
-	return errs
+	return append(errs, check.Selector(spec.Child("clusterSelector"), s.ClusterSelector)...)
 }
 
 // Limits of where a loading Job may run.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
@@ -31,10 +30,7 @@ func validatePlacement(path *field.Path, p *Placement, tenant string, claimed bo
 	case p.ClusterSelector != nil && len(p.Clusters) > 0:
 		errs = append(errs, field.Forbidden(path.Child("clusterSelector"), "must be left out if clusters is set"))
 	case p.ClusterSelector != nil:
-		if _, err := metav1.LabelSelectorAsSelector(p.ClusterSelector); err != nil {
-			errs = append(errs, field.Invalid(path.Child("clusterSelector"), text.Value(p.ClusterSelector.String()), err.Error()))
-		}
-		return errs
+		return append(errs, check.Selector(path.Child("clusterSelector"), p.ClusterSelector)...)
 	case len(p.Clusters) == 0:
 		return append(errs, field.Required(clusters, "must list at least one cluster, unless clusterSelector is set; without placement, the service runs in the cluster of this object"))
 	}

@@ -230,3 +230,9 @@ func (t *Table) window(tag string) window {
 	}
 	return w
 }
+
+// Lacks tells whether the engine of an image's tag surely lacks a flag.
+func (t *Table) Lacks(flag, tag string) bool {
+	w := t.window(tag)
+	return w.complete && !slices.ContainsFunc(t.flags[flag], func(e entry) bool { return e.releases.and(w.releases) })
+}

@@ -21,6 +21,10 @@ type engineLine struct {
 	*engineflags.Line
 
 	engine launch.Engine
+	// named tells that the command names the engine. Otherwise it is that of the image.
+	named bool
+	// tag is the release of the engine, if the image has it as its tag.
+	tag string
 	// script tells that a shell reads it.
 	script bool
 	// at are the fields of its words, and args that of its arguments.
@@ -53,6 +57,8 @@ func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	return &engineLine{
 		Line:   table.Read(a.Words, tag),
 		engine: a.Engine,
+		named:  launch.EngineOf(t.command()) != launch.EngineUnknown,
+		tag:    tag,
 		script: a.Script,
 		args:   t.enginePath(path).Child("args"),
 		at:     func(word int) *field.Path { return t.wordPath(path, a.At[word]) },
@@ -89,6 +95,7 @@ func (p *rolePlanner) warnOfFlags() {
 		p.warnOfProblems(p.engineLine(&p.role.Worker, p.path.Child("template")))
 	}
 	p.warnOfRay()
+	p.warnOfLauncher(p.role.line)
 	p.warnWithoutModel()
 	if l := p.role.line; l != nil && !l.Open {
 		p.warnOfNodes(l)
@@ -128,6 +135,27 @@ func (p *rolePlanner) warnOfRay() {
 	}
 	p.warn(p.path.Child("multinode", "launcher"),
 		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM)
+}
+
+// newFlags are flags that launchers add, and that old releases of vLLM lack.
+var newFlags = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: "--nnodes", v1alpha1.LauncherVLLMDataParallel: "--data-parallel-address"}
+
+// warnOfLauncher warns of a launcher for another engine than the image's, or for a newer release of it.
+func (p *rolePlanner) warnOfLauncher(l *engineLine) {
+	if p.role.Nodes == 1 || l == nil {
+		return
+	}
+	image, launcher, at := p.role.Leader.engine().Image, p.launcher(), p.path.Child("multinode", "launcher")
+	word := engineWord(image)
+	flag := newFlags[launcher]
+	switch {
+	case launcher == v1alpha1.LauncherSGLang && !l.named && l.engine == launch.EngineVLLM:
+		p.warn(at, "%s starts vLLM, which does not have the flags of SGLang that this launcher adds: set launcher: %s", text.Value(image), v1alpha1.LauncherVLLM)
+	case launcher.OfVLLM() && !l.named && strings.Contains(word, "sglang") && !strings.Contains(word, "vllm"):
+		p.warn(at, "%s seems to have SGLang, and this launcher is for vLLM: set launcher: %s", text.Value(image), v1alpha1.LauncherSGLang)
+	case flag != "" && engineflags.VLLM().Lacks(flag, l.tag):
+		p.warn(at, "vLLM %s has no flag %s, which this launcher adds: use an image of a later release, or set launcher: %s", text.Value(l.tag), flag, v1alpha1.LauncherRay)
+	}
 }
 
 // warnOfNodes warns of an engine that runs on several nodes and is not told so.

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -248,6 +249,50 @@ func TestWarnOfRay(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, rays); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfLauncher plans engines with the launcher of another engine, or of a later release of vLLM.
+func TestWarnOfLauncher(t *testing.T) {
+	const named, arguments = "command: [vllm, serve], args: [m]", "args: [m]"
+	cases := map[string]struct {
+		reason, image, command string
+		launcher               v1alpha1.Launcher
+		want                   string
+	}{
+		"SGLangOfVLLM": {
+			"The image starts vLLM.", "vllm/vllm-openai:v0.11.2", arguments, v1alpha1.LauncherSGLang,
+			"vllm/vllm-openai:v0.11.2 starts vLLM, which does not have the flags of SGLang that this launcher adds: set launcher: VLLM",
+		},
+		"VLLMOfSGLang": {
+			"The image has another engine.", "lmsysorg/sglang:v0.5.5", arguments, v1alpha1.LauncherVLLM,
+			"lmsysorg/sglang:v0.5.5 seems to have SGLang, and this launcher is for vLLM: set launcher: SGLang",
+		},
+		"Named": {"The command tells that the image has vLLM, too.", "acme/sglang:v0.5.5", named, v1alpha1.LauncherVLLM, ""},
+		"Old": {
+			"The release has no nodes.", "vllm/vllm-openai:v0.10.1", named, v1alpha1.LauncherVLLM,
+			"vLLM v0.10.1 has no flag --nnodes, which this launcher adds: use an image of a later release, or set launcher: Ray",
+		},
+		"OldRanks": {
+			"The release has no ranks on other nodes.", "vllm/vllm-openai:v0.8.5", "command: [vllm, serve], args: [m, --data-parallel-size, '2']", v1alpha1.LauncherVLLMDataParallel,
+			"vLLM v0.8.5 has no flag --data-parallel-address, which this launcher adds: use an image of a later release, or set launcher: Ray",
+		},
+		"Between": {"A release between two that differ may have the flag.", "vllm/vllm-openai:v0.11.0", named, v1alpha1.LauncherVLLM, ""},
+		"New":     {"The release has it.", "vllm/vllm-openai:v0.11.2", named, v1alpha1.LauncherVLLM, ""},
+		"Unknown": {"The tag is no release.", "vllm/vllm-openai:latest", named, v1alpha1.LauncherVLLM, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, w := range flagDoubts(t, "image: '"+tc.image+"', "+tc.command+gpus8, 2, tc.launcher) {
+				if w.Path == "spec.roles[0].multinode.launcher" {
+					got = append(got, w.Message)
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -314,10 +314,10 @@ func TestRender(t *testing.T) {
 			reason: "A Composition for another kind is refused.",
 			args: args{
 				fn:     echo,
-				files:  map[string]string{"xr.yaml": xrDoc, "c.yaml": strings.Replace(compositionDoc, "kind: InferenceService", "kind: XInferenceService", 1)},
+				files:  map[string]string{"xr.yaml": xrDoc, "c.yaml": strings.Replace(compositionDoc, "kind: InferenceService", "kind: InferenceModel", 1)},
 				render: Render{XR: "xr.yaml", Composition: "c.yaml"},
 			},
-			want: want{err: `error: cannot use "c.yaml": it composes "XInferenceService", and the XR is of kind "InferenceService"` + "\n", code: 1},
+			want: want{err: `error: cannot use "c.yaml": it composes "InferenceModel", and the XR is of kind "InferenceService"` + "\n", code: 1},
 		},
 		"UnknownFields": {
 			reason: "A warning names each field that an API server would drop. Values of the wrong type and Crossplane's own fields get none.",

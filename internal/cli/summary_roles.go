@@ -103,7 +103,7 @@ func newRole(name string, set *lws.LeaderWorkerSet) *role {
 		component: set.Labels[naming.LabelComponentType],
 		nodes:     size(set),
 		launcher:  launcher(set, leader),
-		port:      port(leader),
+		port:      strconv.Itoa(int(plan.PortOf(&leader))),
 		scheduler: leader.SchedulerName,
 	}
 	r.gpusPerPod = []string{strconv.FormatInt(gpus(leader), 10)}
@@ -177,23 +177,3 @@ func launcher(set *lws.LeaderWorkerSet, leader corev1.PodSpec) string {
 	}
 	return "None"
 }
-
-// port returns the port that clients use. Init containers come first: a routing sidecar is
-// one, and receives the requests of its engine.
-func port(leader corev1.PodSpec) string {
-	for _, c := range append(slices.Clone(leader.InitContainers), leader.Containers...) {
-		for _, p := range c.Ports {
-			if p.Name == "http" || p.Name == "" && p.ContainerPort != rayPort {
-				return strconv.Itoa(int(p.ContainerPort))
-			}
-		}
-	}
-	return strconv.Itoa(enginePort)
-}
-
-const (
-	// rayPort is the port of the launcher Ray.
-	rayPort = 6379
-	// enginePort is where an engine serves whose container declares no port.
-	enginePort = 8000
-)

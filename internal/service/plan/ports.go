@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -59,18 +60,35 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 	return cmp.Or(p.namedPort(c), defaultPort)
 }
 
-// namedPort returns the port that a container names, or 0. It prefers the port named http, then
-// the one that the command sets with --port, then the first one. Ray's ports do not count. That of the Input comes last if nothing here
-// starts Ray: the engine's own script may.
+// PortOf returns the port that clients of a rendered pod use. Init containers come first: a routing sidecar is one, and receives the
+// requests of its engine. Only init containers that keep running serve.
+func PortOf(pod *corev1.PodSpec) int32 {
+	for i := range pod.InitContainers {
+		if c := &pod.InitContainers[i]; ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			if port := namedPort(c, rayPort, rayPort); port != 0 {
+				return port
+			}
+		}
+	}
+	return cmp.Or(namedPort(EngineOf(pod.Containers), rayPort, rayPort), defaultPort)
+}
+
 func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
+	return namedPort(c, p.role.RayPort, *p.input.Ray.Port)
+}
+
+// namedPort returns the port that a container names, or 0. It prefers the port named http, then the one that the command sets with
+// --port, then the first one. The port of the role's Ray head does not count. That of the Input comes last if nothing here starts Ray:
+// the engine's own script may.
+func namedPort(c *corev1.Container, ofRole, ofInput int32) int32 {
 	flagPort := portOfFlag(c)
 	first, last := int32(0), int32(0)
 	for _, port := range c.Ports {
 		switch n := port.ContainerPort; {
-		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == p.role.RayPort:
+		case port.Protocol != "" && port.Protocol != corev1.ProtocolTCP, n == rayPort, n == ofRole:
 		case port.Name == "http":
 			return n
-		case n == *p.input.Ray.Port && n != flagPort:
+		case n == ofInput && n != flagPort:
 			last = n
 		case first == 0, n == flagPort:
 			first = n

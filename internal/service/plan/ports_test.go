@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
@@ -96,6 +98,34 @@ func TestPortOfVariable(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPortOf finds the port that clients of a rendered pod use.
+func TestPortOf(t *testing.T) {
+	cases := map[string]struct {
+		reason, pod string
+		want        int32
+	}{
+		"Default": {"The engine says nothing.", `{containers: [{name: vllm}]}`, 8000},
+		"Flag":    {"Its command does.", `{containers: [{name: vllm, args: [m, --port, "8100"]}]}`, 8100},
+		"Engine":  {"Another container is before it.", `{containers: [{name: logger, ports: [{containerPort: 9000}]}, {name: vllm}]}`, 8000},
+		"Ray":     {"Ray's port serves no requests.", `{containers: [{name: vllm, ports: [{containerPort: 6379}, {containerPort: 8080}]}]}`, 8080},
+		"Sidecar": {
+			"A routing sidecar receives the requests of its engine.",
+			`{initContainers: [{name: check, ports: [{containerPort: 9000}]}, {name: proxy, restartPolicy: Always, ports: [{containerPort: 8001}]}], containers: [{name: vllm, args: [--port=8200]}]}`, 8001,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.PodSpec{}
+			if err := yaml.UnmarshalStrict([]byte(tc.pod), pod); err != nil {
+				t.Fatal(err)
+			}
+			if got := PortOf(pod); got != tc.want {
+				t.Errorf("%s: want %d, got %d", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -292,9 +292,27 @@ func (p *rolePlanner) warnOfArguments() {
 	}
 	p.warnOfTransfer()
 	p.warnOfHost()
-	if port := portOfFlag(p.role.Leader.engine()); p.role.Sidecar == nil && port != 0 && port != p.role.EnginePort {
-		p.warn(p.role.Leader.enginePath(p.leaderPath()).Child("ports"),
-			"clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
+	p.warnOfPort()
+}
+
+// vllmPort is the port on which vLLM listens without --port (vllm/entrypoints/openai/cli_args.py of vLLM v0.11.0).
+const vllmPort = 8000
+
+// warnOfPort warns of an engine that listens on another port than the one that clients connect to.
+func (p *rolePlanner) warnOfPort() {
+	if p.role.Sidecar != nil {
+		return
+	}
+	at, port := p.role.Leader.enginePath(p.leaderPath()).Child("ports"), portOfFlag(p.role.Leader.engine())
+	if port != 0 {
+		if port != p.role.EnginePort {
+			p.warn(at, "clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
+		}
+		return
+	}
+	l := p.role.line
+	if l != nil && l.engine == launch.EngineVLLM && !l.Open && !l.script && !l.Has("--port", "--uds") && p.role.EnginePort != vllmPort {
+		p.warn(at, "clients connect to port %[1]d, but vLLM listens on %[2]d without --port: set --port %[1]d", p.role.EnginePort, vllmPort)
 	}
 }
 

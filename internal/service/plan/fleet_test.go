@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -425,12 +426,10 @@ func TestFleetRouteMatches(t *testing.T) {
 	}
 }
 
-// TestTooManyStates proves that a service is refused whose XR refers to objects in more clusters than there can be of a service.
+// TestTooManyStates proves that a service or a ModelCache is refused whose XR refers to objects in more clusters than it can be in.
 func TestTooManyStates(t *testing.T) {
-	for clusters, want := range map[int]string{
-		1024: "",
-		1025: "spec.placement: Invalid value: \"1025 clusters\": the XR refers to objects in too many clusters",
-	} {
+	const tooMany = `: Invalid value: "1025 clusters": the XR refers to objects in too many clusters`
+	for clusters, want := range map[int]string{1024: "", 1025: tooMany} {
 		snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east"))
 		for i := range clusters {
 			snapshot.States[fmt.Sprintf("c%d", i)] = schedulingtest.Existing()
@@ -439,9 +438,13 @@ func TestTooManyStates(t *testing.T) {
 			Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread, Clusters: []v1alpha1.PlacementCluster{{Name: "a", InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: "east"}}}},
 			Roles:     []v1alpha1.Role{{Name: "worker", ComponentType: v1alpha1.ComponentTypeWorker, Replicas: ptr.To[int32](1), Template: document(t, `{"spec":{"containers":[{"name":"vllm","image":"i"}]}}`)}},
 		}
-		_, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, defaultInput(), snapshot, nil)
-		if got := fmt.Sprint(errs); (want == "") != (len(errs) == 0) || !strings.Contains(got, want) {
-			t.Errorf("%d clusters: want %q, got %s", clusters, want, got)
+		identity := naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}
+		_, ofService := Build(identity, spec, defaultInput(), snapshot, nil)
+		_, ofCache := BuildCache(identity, &v1alpha1.ModelCacheSpec{URI: "hf://a/b", Clusters: []string{"east"}}, defaultInput(), snapshot)
+		for path, errs := range map[string]field.ErrorList{"spec.placement": ofService, "spec.clusters": ofCache} {
+			if got := fmt.Sprint(errs); (want == "") != (len(errs) == 0) || want != "" && !strings.Contains(got, path+want) {
+				t.Errorf("%d clusters: want %s%s, got %s", clusters, path, want, got)
+			}
 		}
 	}
 }

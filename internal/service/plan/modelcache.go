@@ -20,9 +20,8 @@ import (
 // it, and makes the namespace.
 var CacheReplica = key.ReplicaOf("cache", 0)
 
-// BuildCache plans a ModelCache: a service without roles, whose plan has weights and clusters. With any
-// problem it returns no plan. PlaceCache says where the
-// weights are loaded.
+// BuildCache plans a ModelCache: a service without roles, whose plan has weights and clusters. With any problem it returns no plan.
+// PlaceCache decides where the weights are loaded.
 func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alpha1.Input, snapshot scheduling.Snapshot) (*Plan, field.ErrorList) {
 	p := &Plan{
 		Service:        s,

@@ -170,8 +170,8 @@ func findScript(argv []string) int {
 	return 0
 }
 
-// passesOn finds a shell's words for all its arguments, such as "$@" and ${@:2}.
-var passesOn = regexp.MustCompile(`\$\{?[@*]`)
+// passesOn finds a shell's words for all its arguments.
+var passesOn = regexp.MustCompile(`\$@|\$\{@\}`)
 
 // startsShell tells whether a program before, such as tini, starts a shell with a script that does not pass on its arguments. Words that are added
 // are such arguments.

@@ -12,7 +12,7 @@ import (
 // A shorthand is a type whose objects users may write as a text.
 type shorthand interface {
 	// LongFor returns the object that a text stands for, as YAML.
-	LongFor(text string) string
+	LongFor(written string) string
 }
 
 // like shows the object that a text may stand for, of a type that knows it, or that refers to something by its name.

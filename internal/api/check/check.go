@@ -126,7 +126,12 @@ func Selector(path *field.Path, s *metav1.LabelSelector) field.ErrorList {
 }
 
 func expression(path *field.Path, r *metav1.LabelSelectorRequirement) field.ErrorList {
-	errs := qualified(path.Child("key"), r.Key)
+	var errs field.ErrorList
+	if r.Key == "" {
+		errs = append(errs, field.Required(path.Child("key"), "must be the key of a label"))
+	} else {
+		errs = append(errs, qualified(path.Child("key"), r.Key)...)
+	}
 	values := path.Child("values")
 	switch r.Operator {
 	case "":

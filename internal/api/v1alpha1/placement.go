@@ -112,8 +112,8 @@ type PlacementCluster struct {
 }
 
 // LongFor returns the entry that the name of an InferenceCluster stands for.
-func (PlacementCluster) LongFor(text string) string {
-	return fmt.Sprintf("{name: %[1]s, inferenceClusterRef: {name: %[1]s}}", text)
+func (PlacementCluster) LongFor(written string) string {
+	return fmt.Sprintf("{name: %[1]s, inferenceClusterRef: {name: %[1]s}}", written)
 }
 
 // FleetName returns the name of the InferenceCluster, or an empty string for a cluster that

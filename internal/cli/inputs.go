@@ -153,8 +153,8 @@ func settingsFlag(o object) string {
 	return ""
 }
 
-// composition reads the function's input from the one step of a Composition that has it. If the Composition composes what is behind
-// claims of the XR's kind, the XR is a claim, and becomes what Crossplane makes of it.
+// composition reads the function's input from the one step of a Composition that has it. If the Composition is for the XRs behind
+// claims, and the XR is a claim, it becomes what Crossplane makes of it.
 func (f *files) composition(path string, xr *object) (*object, error) {
 	c, kind, err := f.compositionOf(path)
 	if err != nil {
@@ -167,31 +167,6 @@ func (f *files) composition(path string, xr *object) (*object, error) {
 		return nil, fmt.Errorf("cannot use %q: it composes %q, and the XR is of kind %q", path, kind, xr.GetKind())
 	}
 	return compositionInput(path, c, *xr)
-}
-
-// behindClaim returns the XR that Crossplane makes of a claim (internal/controller/apiextensions/claim/syncer_ssa.go of Crossplane v2):
-// its spec but for what only claims have, under a generated name, with labels and a reference that name the claim.
-func behindClaim(claim object, kind string) object {
-	spec, _ := claim.Object["spec"].(map[string]any)
-	spec = maps.Clone(spec)
-	if spec == nil {
-		spec = map[string]any{}
-	}
-	delete(spec, "compositeDeletePolicy")
-	delete(spec, "resourceRef")
-	spec["claimRef"] = map[string]any{
-		"apiVersion": claim.GetAPIVersion(), "kind": claim.GetKind(), "namespace": claim.GetNamespace(), "name": claim.GetName(),
-	}
-	xr := object{Object: map[string]any{"spec": spec}}
-	xr.SetAPIVersion(claim.GetAPIVersion())
-	xr.SetKind(kind)
-	xr.SetGenerateName(claim.GetName() + "-")
-	xr.SetName(generatedName(xr, claim, kind)[:len(claim.GetName())+len("-x7k2p")])
-	xr.SetAnnotations(claim.GetAnnotations())
-	labels := with(with(claim.GetLabels(), labelClaimName, claim.GetName()), labelClaimNamespace, claim.GetNamespace())
-	delete(labels, labelComposite)
-	xr.SetLabels(labels)
-	return asXR(xr)
 }
 
 // compositionOf reads a Composition, and the kind of XR that it composes.

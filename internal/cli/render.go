@@ -43,7 +43,7 @@ func (s Streams) warn(all []string) {
 type Render struct {
 	XR               string   `arg:"" name:"xr" help:"File with the InferenceService, the XInferenceService behind a claim, the InferenceCluster, the InferenceModel, or the ModelCache. - is standard input."`
 	Input            OneFile  `placeholder:"FILE" xor:"input" help:"File with the function's Input."`
-	Composition      OneFile  `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one. If it composes what is behind claims, the XR may be a claim."`
+	Composition      OneFile  `placeholder:"FILE" xor:"input" help:"File with the Composition. The Input is that of its one step that has one. If it is for the XRs behind claims, the XR may be a claim without resourceRef."`
 	Observed         []string `placeholder:"PATH" sep:"none" help:"File or directory with the composed resources that exist, each with the annotation crossplane.io/composition-resource-name. The output of an earlier render will do. Can be repeated."`
 	Required         []string `placeholder:"PATH" sep:"none" help:"File or directory with other objects of the cluster, such as the service's pods. Can be repeated. Without a CustomResourceDefinition among them, all kinds count as installed."`
 	Simulate         bool     `help:"First place the InferenceServices among the required objects in the InferenceClusters among them, as if every cluster were reachable. Without it, the status of each cluster says what it has reserved."`

@@ -310,6 +310,22 @@ func TestRender(t *testing.T) {
 			},
 			want: want{err: `error: cannot read "c.yaml": 0 of its steps (first, second) have an input of kind Input in fn.fusioninfer.io/v1alpha1, and exactly one must` + "\n", code: 1},
 		},
+		"CompositionOfClaims": {
+			reason: "With the Composition of claims, the XR is a claim. What nobody reads of it is told.",
+			args: args{
+				fn: results(&fnv1.Result{Severity: fnv1.Severity_SEVERITY_FATAL, Message: "end"}),
+				files: map[string]string{
+					"xr.yaml": strings.Replace(xrDoc, "spec: {", "roles: []\nspec: {compositeDeletePolicy: Foreground, modl: {}, ", 1),
+					"c.yaml":  strings.Replace(compositionDoc, "kind: InferenceService", "kind: XInferenceService", 1),
+				},
+				render: Render{XR: "xr.yaml", Composition: "c.yaml"},
+			},
+			want: want{
+				err: "warning: xr.yaml: unknown field roles: kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\nfatal: end\n",
+				code: 1,
+			},
+		},
 		"CompositionOfAnotherKind": {
 			reason: "A Composition for another kind is refused.",
 			args: args{

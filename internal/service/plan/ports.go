@@ -3,10 +3,10 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -15,6 +15,8 @@ import (
 const (
 	// defaultPort is the port of an engine whose template names none.
 	defaultPort = 8000
+	// SidecarContainer is the name of the routing sidecar's container. A number follows it if the template has one of that name.
+	SidecarContainer = "routing-sidecar"
 	// movedPort is the preferred port of an engine behind the routing sidecar.
 	movedPort = 8200
 	// rayPort is Ray's default. Templates list it even if the platform team chose another port.
@@ -60,17 +62,21 @@ func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
 	return cmp.Or(p.namedPort(c), defaultPort)
 }
 
-// PortOf returns the port that clients of a rendered pod use. Init containers come first: a routing sidecar is one, and receives the
-// requests of its engine. Only init containers that keep running serve.
-func PortOf(pod *corev1.PodSpec) int32 {
-	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			if port := namedPort(c, rayPort, rayPort); port != 0 {
-				return port
-			}
+// PortOf returns the port that clients of a rendered leader use: that of its routing sidecar, or else that of its engine.
+func PortOf(leader *corev1.PodSpec) int32 {
+	t := &PodTemplate{Spec: *leader}
+	c := t.routingSidecar()
+	for i := range leader.InitContainers {
+		// The image of the function's own may have any name.
+		if strings.HasPrefix(leader.InitContainers[i].Name, SidecarContainer) {
+			c = &leader.InitContainers[i]
 		}
 	}
-	return cmp.Or(namedPort(EngineOf(pod.Containers), rayPort, rayPort), defaultPort)
+	if c == nil {
+		c = EngineOf(leader.Containers)
+	}
+	ray := launch.RayPort(launch.Command{Command: c.Command, Args: c.Args})
+	return cmp.Or(namedPort(c, ray, ray), defaultPort)
 }
 
 func (p *rolePlanner) namedPort(c *corev1.Container) int32 {

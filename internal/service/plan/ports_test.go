@@ -113,9 +113,17 @@ func TestPortOf(t *testing.T) {
 		"Flag":    {"Its command does.", `{containers: [{name: vllm, args: [m, --port, "8100"]}]}`, 8100},
 		"Engine":  {"Another container is before it.", `{containers: [{name: logger, ports: [{containerPort: 9000}]}, {name: vllm}]}`, 8000},
 		"Ray":     {"Ray's port serves no requests.", `{containers: [{name: vllm, ports: [{containerPort: 6379}, {containerPort: 8080}]}]}`, 8080},
+		"RayHead": {
+			"Nor does that of the Ray head which the launcher starts.",
+			`{containers: [{name: vllm, command: [/bin/sh, -c], args: ["ray start --head --port=6380 && vllm serve m --port 8100"], ports: [{containerPort: 6380}]}]}`, 8100,
+		},
 		"Sidecar": {
-			"A routing sidecar receives the requests of its engine.",
-			`{initContainers: [{name: check, ports: [{containerPort: 9000}]}, {name: proxy, restartPolicy: Always, ports: [{containerPort: 8001}]}], containers: [{name: vllm, args: [--port=8200]}]}`, 8001,
+			"The routing sidecar receives the requests of its engine.",
+			`{initContainers: [{name: logs, restartPolicy: Always, ports: [{containerPort: 9000}]}, {name: routing-sidecar-2, image: proxy, ports: [{containerPort: 8001}]}], containers: [{name: vllm, args: [--port=8200]}]}`, 8001,
+		},
+		"OwnSidecar": {
+			"So does one of the template.",
+			`{containers: [{name: vllm, args: [--port=8200]}, {name: proxy, image: llm-d-routing-sidecar:v0.1, ports: [{containerPort: 8002}]}]}`, 8002,
 		},
 	}
 	for name, tc := range cases {

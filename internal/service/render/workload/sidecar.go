@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	sidecarName = "routing-sidecar"
 	// sidecarUser is the user that the sidecar's image sets.
 	sidecarUser = 65532
 	// tokenPath is where clients look for the credentials of their pod. Kubernetes mounts its
@@ -36,7 +35,7 @@ const (
 // starts before the engine and stops after it.
 func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 	c := apply.Container().
-		WithName(kube.FreeName(sidecarName, slices.Concat(kube.Elements(spec, "containers"), kube.Elements(spec, "initContainers")))).
+		WithName(kube.FreeName(plan.SidecarContainer, slices.Concat(kube.Elements(spec, "containers"), kube.Elements(spec, "initContainers")))).
 		WithImage(s.Image).
 		WithArgs(
 			"--port="+strconv.Itoa(int(r.Port)),
@@ -67,7 +66,7 @@ func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 		c.WithResources(all)
 	}
 	if s.PoolOnly {
-		name := kube.FreeName(sidecarName+"-token", kube.Elements(spec, "volumes"))
+		name := kube.FreeName(plan.SidecarContainer+"-token", kube.Elements(spec, "volumes"))
 		if err := kube.Append(spec, "volumes", token(name)); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ metadata:
   name: chat
   namespace: team
   labels: {tier: gold, crossplane.io/composite: chat}
-  annotations: {note: kept}
+  annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: x}
 spec: {compositeDeletePolicy: Foreground, compositionUpdatePolicy: Manual, replicas: 2}
 `
 	const want = `

@@ -12,6 +12,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
@@ -311,8 +312,12 @@ func (p *rolePlanner) warnOfPort() {
 		return
 	}
 	l := p.role.line
-	if l != nil && l.engine == launch.EngineVLLM && !l.Open && !l.script && !l.Has("--port", "--uds") && p.role.EnginePort != vllmPort {
-		p.warn(at, "clients connect to port %[1]d, but vLLM listens on %[2]d without --port: set --port %[1]d", p.role.EnginePort, vllmPort)
+	if l == nil || l.engine != launch.EngineVLLM || l.Open || l.script || l.Has("--port", "--uds") || p.role.EnginePort == vllmPort {
+		return
+	}
+	// An entrypoint of someone's own may set the port.
+	if name, _ := imageref.Split(p.role.Leader.engine().Image); l.named || slices.Contains(entrypoints, name) {
+		p.warn(at, "clients connect to port %[1]d, but vLLM listens on %[2]d without --port: set --port %[1]d, or name the port of vLLM http", p.role.EnginePort, vllmPort)
 	}
 }
 

@@ -156,7 +156,7 @@ func TestPlanRole(t *testing.T) {
 				role:      Role{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 1, Nodes: 3, Port: 8001, EnginePort: 8001, RayPort: 6379},
 				leader:    pod{Engine: 1, Command: shell, Args: []string{headM}},
 				worker:    pod{Command: shell, Args: []string{joinM}, SharedMemory: true, Headless: true},
-				warnings:  []Warning{{"spec.roles[1].leaderTemplate.spec.containers[1].ports", "clients connect to port 8001, but vLLM listens on 8000 without --port: set --port 8001"}},
+				warnings:  []Warning{{"spec.roles[1].leaderTemplate.spec.containers[1].ports", "clients connect to port 8001, but vLLM listens on 8000 without --port: set --port 8001, or name the port of vLLM http"}},
 				resources: map[string]string{"cpu": "2"},
 			},
 		},

@@ -137,8 +137,11 @@ func (p *rolePlanner) warnOfRay() {
 		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM)
 }
 
-// newFlags are flags that launchers add, and that old releases of vLLM lack.
-var newFlags = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: "--nnodes", v1alpha1.LauncherVLLMDataParallel: "--data-parallel-address"}
+// newFlags are flags that launchers add, and that old releases of vLLM lack. Instead is what else connects nodes there.
+var (
+	newFlags = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: "--nnodes", v1alpha1.LauncherVLLMDataParallel: "--data-parallel-address"}
+	instead  = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: ", or set launcher: " + string(v1alpha1.LauncherRay)}
+)
 
 // warnOfLauncher warns of a launcher for another engine than the image's, or for a newer release of it.
 func (p *rolePlanner) warnOfLauncher(l *engineLine) {
@@ -154,7 +157,7 @@ func (p *rolePlanner) warnOfLauncher(l *engineLine) {
 	case launcher.OfVLLM() && !l.named && strings.Contains(word, "sglang") && !strings.Contains(word, "vllm"):
 		p.warn(at, "%s seems to have SGLang, and this launcher is for vLLM: set launcher: %s", text.Value(image), v1alpha1.LauncherSGLang)
 	case flag != "" && engineflags.VLLM().Lacks(flag, l.tag):
-		p.warn(at, "vLLM %s has no flag %s, which this launcher adds: use an image of a later release, or set launcher: %s", text.Value(l.tag), flag, v1alpha1.LauncherRay)
+		p.warn(at, "vLLM %s has no flag %s, which this launcher adds: use an image of a later release%s", text.Value(l.tag), flag, instead[launcher])
 	}
 }
 

@@ -278,7 +278,7 @@ func TestWarnOfLauncher(t *testing.T) {
 		},
 		"OldRanks": {
 			"The release has no ranks on other nodes.", "vllm/vllm-openai:v0.8.5", "command: [vllm, serve], args: [m, --data-parallel-size, '2']", v1alpha1.LauncherVLLMDataParallel,
-			"vLLM v0.8.5 has no flag --data-parallel-address, which this launcher adds: use an image of a later release, or set launcher: Ray",
+			"vLLM v0.8.5 has no flag --data-parallel-address, which this launcher adds: use an image of a later release",
 		},
 		"Between": {"A release between two that differ may have the flag.", "vllm/vllm-openai:v0.11.0", named, v1alpha1.LauncherVLLM, ""},
 		"New":     {"The release has it.", "vllm/vllm-openai:v0.11.2", named, v1alpha1.LauncherVLLM, ""},
@@ -289,6 +289,36 @@ func TestWarnOfLauncher(t *testing.T) {
 			var got []string
 			for _, w := range flagDoubts(t, "image: '"+tc.image+"', "+tc.command+gpus8, 2, tc.launcher) {
 				if w.Path == "spec.roles[0].multinode.launcher" {
+					got = append(got, w.Message)
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfPort plans vLLM with a containerPort that is not its own.
+func TestWarnOfPort(t *testing.T) {
+	const port, image = ", ports: [{containerPort: 8080}]", "image: 'vllm/vllm-openai:v0.11.2'"
+	want := "clients connect to port 8080, but vLLM listens on 8000 without --port: set --port 8080, or name the port of vLLM http"
+	cases := map[string]struct{ reason, container, want string }{
+		"Default": {"vLLM has a port of its own.", image + ", args: [m]" + port, want},
+		"Named":   {"So it does in any image.", "image: acme, command: [vllm, serve, m]" + port, want},
+		"Same":    {"The ports are the same.", image + ", args: [m], ports: [{containerPort: 8000}]", ""},
+		"Set":     {"The command sets it.", image + ", args: [m, --port=8080]" + port, ""},
+		"Socket":  {"It has no port.", image + ", args: [m, --uds=/s]" + port, ""},
+		"File":    {"The file may set it.", image + ", args: [m, --config=/c]" + port, ""},
+		"Script":  {"The script may set it.", image + ", command: [sh, -c, 'vllm serve m $MORE']" + port, ""},
+		"Unknown": {"So may an entrypoint of one's own.", "image: acme/vllm, args: [m]" + port, ""},
+		"HTTP":    {"Another port is named http.", image + ", args: [m], ports: [{containerPort: 5557}, {name: http, containerPort: 8000}]", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, w := range flagDoubts(t, tc.container, 1, v1alpha1.LauncherNone) {
+				if w.Path == ofEngine+".ports" {
 					got = append(got, w.Message)
 				}
 			}

@@ -64,6 +64,9 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	if r.HasGateway && len(access.fleet) > 0 {
 		warnings = append(warnings, warningAt(path.Child("gateway"), "the fleet route sends requests to the entrypoint of each cluster, and a Gateway of the service's own is not behind it: leave gateway out, and name the entrypoint's Gateway in httproute.parentRefs"))
 	}
+	if r.HasGateway && !own && len(errs) == 0 { // A route with gateways of its choice may get its requests by another one.
+		warnings = append(warnings, warnOfListeners(path.Child("gateway"), &g, r.Hostnames)...)
+	}
 	return warnings, errs
 }
 

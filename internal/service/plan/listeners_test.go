@@ -4,9 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // TestWarnOfListeners reads listeners that the Gateway API allows.
@@ -34,5 +39,26 @@ func TestWarnOfListeners(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestListenersOfRoute plans a router whose Gateway has another host name than its route.
+func TestListenersOfRoute(t *testing.T) {
+	want := []Warning{{"spec.roles[0].gateway.listeners", "no listener has a host name of the route, a.example.com, so no request arrives: use one host name for both"}}
+	for route, want := range map[string][]Warning{
+		`{"hostnames":["a.example.com"]}`:                                       want,
+		`{"hostnames":["a.example.com"],"parentRefs":[{"name":"another-one"}]}`: nil,
+	} {
+		in, service := defaultInput(), naming.Identity{Name: "svc", Namespace: "team"}
+		role := v1alpha1.Role{
+			Name: "router", ComponentType: v1alpha1.ComponentTypeRouter, HTTPRoute: document(t, route),
+			Gateway: document(t, `{"gatewayClassName":"istio","listeners":[{"name":"http","port":80,"protocol":"HTTP","hostname":"b.example.com"}]}`),
+		}
+		spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{role}}
+		serving := []*Role{{Name: "w", Type: worker, Port: defaultPort, path: rolePath(1)}}
+		_, got, errs := planRouter(0, role, spec, in, serving, newRouteAccess(service, spec, in, newTenantPolicy(service, in), &scheduling.Snapshot{}), false)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || len(errs) > 0 {
+			t.Errorf("%s\nerrors %v, warnings -want, +got:\n%s", route, errs, diff)
+		}
 	}
 }

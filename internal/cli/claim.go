@@ -26,9 +26,14 @@ func behindClaim(claim object, kind string) object {
 	labels := withoutReserved(claim.GetLabels())
 	delete(labels, labelComposite) // Reading the claim has named it after itself.
 	xr.SetLabels(with(with(labels, labelClaimName, claim.GetName()), labelClaimNamespace, claim.GetNamespace()))
+	xr.SetFinalizers(nil)
+	xr.SetOwnerReferences(nil)
+	xr.SetGeneration(0)
+	delete(xr.Object, "status")
 	if spec, ok := xr.Object["spec"].(map[string]any); ok {
-		delete(spec, "compositeDeletePolicy")
-		delete(spec, "resourceRefs")
+		for _, f := range []string{"compositeDeletePolicy", "resourceRef", "resourceRefs"} {
+			delete(spec, f)
+		}
 		spec["claimRef"] = map[string]any{
 			"apiVersion": claim.GetAPIVersion(), "kind": claim.GetKind(), "namespace": claim.GetNamespace(), "name": claim.GetName(),
 		}

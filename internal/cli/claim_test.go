@@ -1,11 +1,22 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
+
+// TestNameBehindClaim shows that the name fits a label, as that of Crossplane does.
+func TestNameBehindClaim(t *testing.T) {
+	claim := object{}
+	claim.SetName(strings.Repeat("a", 63))
+	xr := behindClaim(claim, "XInferenceService")
+	if got := xr.GetName(); len(got) != 63 || !strings.HasPrefix(got, xr.GetGenerateName()) {
+		t.Errorf("want a name of 63 characters that starts with %s, got %s", xr.GetGenerateName(), got)
+	}
+}
 
 // TestBehindClaim shows what Crossplane makes of a claim.
 func TestBehindClaim(t *testing.T) {
@@ -15,9 +26,12 @@ kind: InferenceService
 metadata:
   name: chat
   namespace: team
+  generation: 3
+  finalizers: [finalizer.apiextensions.crossplane.io]
   labels: {tier: gold, crossplane.io/composite: chat}
   annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: x}
-spec: {compositeDeletePolicy: Foreground, compositionUpdatePolicy: Manual, replicas: 2}
+status: {url: old}
+spec: {compositeDeletePolicy: Foreground, resourceRef: {name: chat-old}, compositionUpdatePolicy: Manual, replicas: 2}
 `
 	const want = `
 apiVersion: fusioninfer.io/v1alpha1

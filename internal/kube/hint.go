@@ -15,13 +15,12 @@ type shorthand interface {
 	LongFor(written string) string
 }
 
-// like shows the object that a text may stand for, of a type that knows it, or that refers to something by its name.
+// like shows the object that a short text may stand for, of a type that knows it, or that refers to something by its name.
 func like(v *structpb.Value, t reflect.Type) string {
-	s, isText := v.GetKind().(*structpb.Value_StringValue)
-	if !isText || s.StringValue == "" {
+	written := v.GetStringValue()
+	if written == "" || written != text.Value(written) { // Nobody wants to read a longer one.
 		return ""
 	}
-	written := text.Value(s.StringValue)
 	if known, ok := reflect.Zero(t).Interface().(shorthand); ok {
 		return " such as " + known.LongFor(written)
 	}

@@ -528,6 +528,7 @@ func TestPort(t *testing.T) {
 		"Twice":   {"Not twice.", sh("if a; then b --port=8001; else c --port 1; fi"), 0},
 		"Ray":     {"That of the Ray head is none.", sh("ray start --head \\\n --port=6380 && vllm serve M"), 0},
 		"Address": {"Nor behind a command that tells the address.", sh("ray start --head --node-ip-address=$(hostname -I | awk '{print $1}') --port=6380 && vllm serve M"), 0},
+		"Quoted":  {"With backquotes, too.", sh("ray start --head --node-ip-address=`hostname -I | cut -d' ' -f1` --port=6380 && vllm serve M"), 0},
 		"Behind":  {"Behind the Ray head, in a command that is not known.", sh("ray start --head --port 6380; serve.sh --port 8001"), 8001},
 		"Absent":  {"Nowhere.", Command{Args: []string{"--model", "M"}}, 0},
 		"NotOne":  {"No number.", Command{Args: []string{"--port", "$(PORT)"}}, 0},

@@ -21,9 +21,9 @@ func startsRay(script string) bool {
 var (
 	rayStart = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
 	// rayCommand is a command that starts Ray. Its --port is that of the Ray head.
-	rayCommand = regexp.MustCompile(`\bray\s+start\b(?:\\\n|\$\([^)]*\)|[^&;|\n])*`)
+	rayCommand = regexp.MustCompile(`\bray\s+start\b(?:\\\n|\$\([^)]*\)|` + "`[^`]*`" + `|[^&;|\n])*`)
 	// headPort is what rayHead writes.
-	headPort          = regexp.MustCompile(`(?m)^ray start --head --port=(\d+) `)
+	headPort          = regexp.MustCompile(`^ray start --head --port=(\d+) (?:&&|\|\|)`)
 	backendInText     = regexp.MustCompile(`--distributed[-_]executor[-_]backend[= \t]+['"]?(\w+)`)
 	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it again: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
 	errOnlyEntrypoint = errors.New("launcher Ray starts Ray before the engine, but does not know what the image's entrypoint starts: set command or args")
@@ -52,7 +52,10 @@ func (l line) rayHead(port int32) (Command, error) {
 
 // RayPort returns the port of the Ray head that rayHead starts in a command, or 0.
 func RayPort(c Command) int32 {
-	m := headPort.FindStringSubmatch(strings.Join(c.Args, "\n"))
+	if len(c.Args) == 0 {
+		return 0
+	}
+	m := headPort.FindStringSubmatch(c.Args[0])
 	if m == nil {
 		return 0
 	}

@@ -53,6 +53,7 @@ func TestSelector(t *testing.T) {
 			{Key: "-", Operator: metav1.LabelSelectorOpIn},
 			{Key: "gpu", Operator: metav1.LabelSelectorOpExists, Values: []string{"true"}},
 			{Key: "gpu"},
+			{Operator: metav1.LabelSelectorOpExists},
 			{Key: "gpu", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a100"}},
 		},
 	}
@@ -68,6 +69,7 @@ func TestSelector(t *testing.T) {
 		`s.matchExpressions[1].values: Required value: operator In needs at least one`,
 		`s.matchExpressions[2].values: Forbidden: must be left out: operator Exists has none`,
 		`s.matchExpressions[3].operator: Required value: must be In, NotIn, Exists or DoesNotExist`,
+		`s.matchExpressions[4].key: Required value: must be the key of a label`,
 	}
 	var got []string
 	for _, err := range Selector(field.NewPath("s"), s) {

@@ -18,7 +18,12 @@ func TestLongFor(t *testing.T) {
 			t.Errorf("model %q: want %s, got %s", written, want, got)
 		}
 	}
-	if got, want := (v1alpha1.PlacementCluster{}).LongFor("east"), "{name: east, inferenceClusterRef: {name: east}}"; got != want {
-		t.Errorf("cluster: want %s, got %s", want, got)
+	for written, want := range map[string]string{
+		"east": "{name: east, inferenceClusterRef: {name: east}}",
+		"a, b": "{name: us-east, inferenceClusterRef: {name: us-east}}",
+	} {
+		if got := (v1alpha1.PlacementCluster{}).LongFor(written); got != want {
+			t.Errorf("cluster %q: want %s, got %s", written, want, got)
+		}
 	}
 }

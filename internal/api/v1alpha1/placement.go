@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 )
 
 // A PlacementPolicy says how a service is distributed over the clusters of its placement.
@@ -113,6 +115,9 @@ type PlacementCluster struct {
 
 // LongFor returns the entry that the name of an InferenceCluster stands for.
 func (PlacementCluster) LongFor(written string) string {
+	if len(check.Label(nil, written)) > 0 {
+		written = "us-east"
+	}
 	return fmt.Sprintf("{name: %[1]s, inferenceClusterRef: {name: %[1]s}}", written)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -68,8 +69,9 @@ func PortOf(leader *corev1.PodSpec) int32 {
 	c := t.routingSidecar()
 	for i := range leader.InitContainers {
 		// The image of the function's own may have any name.
-		if strings.HasPrefix(leader.InitContainers[i].Name, SidecarContainer) {
-			c = &leader.InitContainers[i]
+		sidecar := &leader.InitContainers[i]
+		if strings.HasPrefix(sidecar.Name, SidecarContainer) && ptr.Deref(sidecar.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			c = sidecar
 		}
 	}
 	if c == nil {

@@ -119,7 +119,7 @@ func TestPortOf(t *testing.T) {
 		},
 		"Sidecar": {
 			"The routing sidecar receives the requests of its engine.",
-			`{initContainers: [{name: logs, restartPolicy: Always, ports: [{containerPort: 9000}]}, {name: routing-sidecar-2, image: proxy, ports: [{containerPort: 8001}]}], containers: [{name: vllm, args: [--port=8200]}]}`, 8001,
+			`{initContainers: [{name: logs, restartPolicy: Always, ports: [{containerPort: 9000}]}, {name: routing-sidecar-2, image: proxy, restartPolicy: Always, ports: [{containerPort: 8001}]}], containers: [{name: vllm, args: [--port=8200]}]}`, 8001,
 		},
 		"OwnSidecar": {
 			"So does one of the template.",

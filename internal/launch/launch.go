@@ -98,7 +98,8 @@ func Port(c Command) int32 { return parse(c).port() }
 func (l line) port() int32 {
 	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
-		if m := visiblePort.FindAllStringSubmatch(rayCommand.ReplaceAllString(l.argv[l.script], ""), 2); len(m) == 1 {
+		script := l.argv[l.script]
+		if m := visiblePort.FindAllStringSubmatch(script, 2); len(m) == 1 && visiblePort.MatchString(rayCommand.ReplaceAllString(script, "")) {
 			text = m[0][1]
 		}
 	}

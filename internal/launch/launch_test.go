@@ -520,19 +520,20 @@ func TestPort(t *testing.T) {
 		command Command
 		want    int32
 	}{
-		"Apart":   {"In a word of its own.", Command{Args: []string{"--port", "8001"}}, 8001},
-		"Joined":  {"With =.", Command{Args: []string{"--port=8001"}}, 8001},
-		"Last":    {"The last one wins.", Command{Args: []string{"--port=1", "--port", "2"}}, 2},
-		"Script":  {"In the engine's command, and not in another.", sh("x --port 1; vllm serve M --port 2"), 2},
-		"Unclear": {"Once in a script that is not understood.", sh("if a; then b --port=8001; fi"), 8001},
-		"Twice":   {"Not twice.", sh("if a; then b --port=8001; else c --port 1; fi"), 0},
-		"Ray":     {"That of the Ray head is none.", sh("ray start --head \\\n --port=6380 && vllm serve M"), 0},
-		"Address": {"Nor behind a command that tells the address.", sh("ray start --head --node-ip-address=$(hostname -I | awk '{print $1}') --port=6380 && vllm serve M"), 0},
-		"Quoted":  {"With backquotes, too.", sh("ray start --head --node-ip-address=`hostname -I | cut -d' ' -f1` --port=6380 && vllm serve M"), 0},
-		"Behind":  {"Behind the Ray head, in a command that is not known.", sh("ray start --head --port 6380; serve.sh --port 8001"), 8001},
-		"Absent":  {"Nowhere.", Command{Args: []string{"--model", "M"}}, 0},
-		"NotOne":  {"No number.", Command{Args: []string{"--port", "$(PORT)"}}, 0},
-		"TooHigh": {"No port.", Command{Args: []string{"--port", "70000"}}, 0},
+		"Apart":    {"In a word of its own.", Command{Args: []string{"--port", "8001"}}, 8001},
+		"Joined":   {"With =.", Command{Args: []string{"--port=8001"}}, 8001},
+		"Last":     {"The last one wins.", Command{Args: []string{"--port=1", "--port", "2"}}, 2},
+		"Script":   {"In the engine's command, and not in another.", sh("x --port 1; vllm serve M --port 2"), 2},
+		"Unclear":  {"Once in a script that is not understood.", sh("if a; then b --port=8001; fi"), 8001},
+		"Twice":    {"Not twice.", sh("if a; then b --port=8001; else c --port 1; fi"), 0},
+		"Ray":      {"That of the Ray head is none.", sh("ray start --head \\\n --port=6380 && vllm serve M"), 0},
+		"Address":  {"Nor behind a command that tells the address.", sh("ray start --head --node-ip-address=$(hostname -I | awk '{print $1}') --port=6380 && vllm serve M"), 0},
+		"Quoted":   {"With backquotes, too.", sh("ray start --head --node-ip-address=`hostname -I | cut -d' ' -f1` --port=6380 && vllm serve M"), 0},
+		"Behind":   {"With another port behind it, it is not clear either.", sh("ray start --head --port 6380; metrics.sh --port 9100; serve.sh"), 0},
+		"AfterRay": {"A Ray head without a port leaves one.", sh("ray start --head; serve.sh --port 8001"), 8001},
+		"Absent":   {"Nowhere.", Command{Args: []string{"--model", "M"}}, 0},
+		"NotOne":   {"No number.", Command{Args: []string{"--port", "$(PORT)"}}, 0},
+		"TooHigh":  {"No port.", Command{Args: []string{"--port", "70000"}}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

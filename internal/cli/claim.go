@@ -3,9 +3,11 @@ package cli
 import (
 	"maps"
 	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-// How long the part of a generated name is that is given, and what follows it
+// A generated name has at most so many characters of the name that is given, and as many as generatedPart behind them
 // (staging/src/k8s.io/apiserver/pkg/storage/names/generate.go of Kubernetes).
 const (
 	maxGivenName  = 58
@@ -25,7 +27,7 @@ func behindClaim(claim object, kind string) object {
 	xr.SetAnnotations(withoutReserved(claim.GetAnnotations()))
 	labels := withoutReserved(claim.GetLabels())
 	delete(labels, labelComposite) // Reading the claim has named it after itself.
-	xr.SetLabels(with(with(labels, labelClaimName, claim.GetName()), labelClaimNamespace, claim.GetNamespace()))
+	xr.SetLabels(with(with(labels, v1alpha1.LabelClaimName, claim.GetName()), v1alpha1.LabelClaimNamespace, claim.GetNamespace()))
 	xr.SetFinalizers(nil)
 	xr.SetOwnerReferences(nil)
 	xr.SetGeneration(0)

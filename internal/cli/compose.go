@@ -71,8 +71,8 @@ func composed(g *given, key string, o object) object {
 	}
 	o.SetAnnotations(with(o.GetAnnotations(), composite.AnnotationResourceName, key))
 	o.SetLabels(with(o.GetLabels(), labelComposite, prefix))
-	if name, namespace := xr.GetLabels()[labelClaimName], xr.GetLabels()[labelClaimNamespace]; name != "" && namespace != "" {
-		o.SetLabels(with(with(o.GetLabels(), labelClaimName, name), labelClaimNamespace, namespace))
+	if name, namespace := xr.GetLabels()[v1alpha1.LabelClaimName], xr.GetLabels()[v1alpha1.LabelClaimNamespace]; name != "" && namespace != "" {
+		o.SetLabels(with(with(o.GetLabels(), v1alpha1.LabelClaimName, name), v1alpha1.LabelClaimNamespace, namespace))
 	}
 	o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{
 		APIVersion:         xr.GetAPIVersion(),

@@ -19,10 +19,8 @@ import (
 
 // Metadata that Crossplane sets and reads.
 const (
-	crossplanePrefix    = "crossplane.io/"
-	labelComposite      = "crossplane.io/composite"
-	labelClaimName      = "crossplane.io/claim-name"
-	labelClaimNamespace = "crossplane.io/claim-namespace"
+	crossplanePrefix = "crossplane.io/"
+	labelComposite   = "crossplane.io/composite"
 )
 
 // claimed reports whether an XR is the cluster-scoped one behind a claim.

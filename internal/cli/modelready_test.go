@@ -98,7 +98,7 @@ func TestMissingCache(t *testing.T) {
 	)
 	byName := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindModelCache, Namespace: ptr.To("default"), Match: &fnv1.ResourceSelector_MatchName{MatchName: "qwen"}}
 	byLabels := &fnv1.ResourceSelector{ApiVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindClaimedCache, Match: &fnv1.ResourceSelector_MatchLabels{
-		MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{labelClaimName: "qwen", labelClaimNamespace: "default"}},
+		MatchLabels: &fnv1.MatchLabels{Labels: map[string]string{v1alpha1.LabelClaimName: "qwen", v1alpha1.LabelClaimNamespace: "default"}},
 	}}
 	cases := map[string]struct {
 		reason  string

@@ -231,7 +231,7 @@ func (t *Table) window(tag string) window {
 	return w
 }
 
-// Lacks tells whether the engine of an image's tag surely lacks a flag.
+// Lacks tells whether the engine of an image's tag lacks a flag. It does not if the release is not known.
 func (t *Table) Lacks(flag, tag string) bool {
 	w := t.window(tag)
 	return w.complete && !slices.ContainsFunc(t.flags[flag], func(e entry) bool { return e.releases.and(w.releases) })

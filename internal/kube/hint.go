@@ -15,10 +15,10 @@ type shorthand interface {
 	LongFor(written string) string
 }
 
-// like shows the object that a short text may stand for, of a type that knows it, or that refers to something by its name.
+// like shows the object that a short text may stand for. The type is a shorthand, or refers to something by its name.
 func like(v *structpb.Value, t reflect.Type) string {
 	written := v.GetStringValue()
-	if written == "" || written != text.Value(written) { // Nobody wants to read a longer one.
+	if written == "" || written != text.Value(written) { // A text that errors cut is no valid value.
 		return ""
 	}
 	if known, ok := reflect.Zero(t).Interface().(shorthand); ok {

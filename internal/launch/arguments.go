@@ -7,6 +7,8 @@ import (
 // Arguments are what an engine that serves models gets on its command line.
 type Arguments struct {
 	Engine Engine
+	// Named tells that the command names the engine. Otherwise the image starts it.
+	Named bool
 	// Words after the engine's name.
 	Words []string
 	// At has the index of each word in the container's command and args together. All words of a shell's
@@ -41,7 +43,7 @@ func ArgumentsOf(c Command, entrypoint Engine) (a Arguments, ok bool) {
 	if e == EngineUnknown {
 		return Arguments{}, false
 	}
-	a.Engine = e
+	a.Engine, a.Named = e, true
 	module, name := words[after-2] == "-m", words[after-1]
 	return a.from(words, after), !module || slices.Contains(servers, name)
 }

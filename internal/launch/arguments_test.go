@@ -14,10 +14,10 @@ func TestArgumentsOf(t *testing.T) {
 		want       Arguments
 		ok         bool
 	}{
-		"Serve":          {c: Command{Command: []string{"vllm", "serve"}, Args: []string{"m", "--a"}}, want: Arguments{Engine: EngineVLLM, Words: []string{"m", "--a"}, At: []int{2, 3}}, ok: true},
-		"Module":         {c: Command{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--a"}}, want: Arguments{Engine: EngineSGLang, Words: []string{"--a"}, At: []int{3}}, ok: true},
-		"AfterOthers":    {c: Command{Command: []string{"nice", "-n", "5", "vllm", "serve", "m"}}, want: Arguments{Engine: EngineVLLM, Words: []string{"m"}, At: []int{5}}, ok: true},
-		"Script":         {c: Command{Command: []string{"sh", "-c"}, Args: []string{"export A=b\nexec vllm serve m --a=$A"}}, want: Arguments{Engine: EngineVLLM, Words: []string{"m", "--a=$A"}, At: []int{2, 2}, Script: true}, ok: true},
+		"Serve":          {c: Command{Command: []string{"vllm", "serve"}, Args: []string{"m", "--a"}}, want: Arguments{Engine: EngineVLLM, Named: true, Words: []string{"m", "--a"}, At: []int{2, 3}}, ok: true},
+		"Module":         {c: Command{Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--a"}}, want: Arguments{Engine: EngineSGLang, Named: true, Words: []string{"--a"}, At: []int{3}}, ok: true},
+		"AfterOthers":    {c: Command{Command: []string{"nice", "-n", "5", "vllm", "serve", "m"}}, want: Arguments{Engine: EngineVLLM, Named: true, Words: []string{"m"}, At: []int{5}}, ok: true},
+		"Script":         {c: Command{Command: []string{"sh", "-c"}, Args: []string{"export A=b\nexec vllm serve m --a=$A"}}, want: Arguments{Engine: EngineVLLM, Named: true, Words: []string{"m", "--a=$A"}, At: []int{2, 2}, Script: true}, ok: true},
 		"Entrypoint":     {c: Command{Args: []string{"--model", "m"}}, entrypoint: EngineVLLM, want: Arguments{Engine: EngineVLLM, Words: []string{"--model", "m"}, At: []int{0, 1}}, ok: true},
 		"ArgsServe":      {reason: "Images with the entrypoint vllm.", c: Command{Args: []string{"serve", "m"}}, entrypoint: EngineVLLM, want: Arguments{Engine: EngineVLLM, Words: []string{"m"}, At: []int{1}}, ok: true},
 		"OtherModule":    {reason: "It has flags of its own.", c: Command{Command: []string{"python3", "-m", "vllm.entrypoints.openai.run_batch", "--a"}}},

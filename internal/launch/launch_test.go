@@ -607,3 +607,22 @@ func TestWorkerRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestRayPort reads the port of the Ray head that the launcher starts, with and without a script of the user's.
+func TestRayPort(t *testing.T) {
+	head := Options{Launcher: v1alpha1.LauncherRay, RayPort: 6380}
+	for _, c := range []Command{{Args: []string{"--model", "M"}}, {Args: []string{"--model", "$(M)"}}, sh("a && vllm serve M"), sh("a; vllm serve M")} {
+		leader, err := Leader(c, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := RayPort(leader); got != 6380 {
+			t.Errorf("%q: want 6380, got %d", leader, got)
+		}
+	}
+	for _, c := range []Command{{}, {Args: []string{"--model", "M"}}, sh("ray start --head --port=6380\nvllm serve M")} {
+		if got := RayPort(c); got != 0 {
+			t.Errorf("%q: want 0, got %d", c, got)
+		}
+	}
+}

@@ -170,7 +170,8 @@ func findScript(argv []string) int {
 	return 0
 }
 
-// passesOn finds a shell's words for all its arguments, each as it is. Quoted, $* joins them, and ${@:2} leaves out the first flag.
+// passesOn finds a shell's words for all its arguments. It does not find $*, which joins them if it is quoted, nor ${@:2}, which leaves out
+// the first flag.
 var passesOn = regexp.MustCompile(`\$@|\$\{@\}`)
 
 // startsShell tells whether a program before, such as tini, starts a shell with a script that does not pass on its arguments. Words that are added

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
-const backend = "--distributed-executor-backend"
+const (
+	backend = "--distributed-executor-backend"
+	// startsHead starts the Ray head of a leader. Its port follows.
+	startsHead = "ray start --head --port="
+)
 
 // startsRay tells whether a script starts Ray itself. vLLM's images have multi-node-serving.sh to
 // do so.
@@ -22,8 +27,8 @@ var (
 	rayStart = regexp.MustCompile(`\bray\s+start\b|\bmulti-node-serving\.sh\b`)
 	// rayCommand is a command that starts Ray. Its --port is that of the Ray head.
 	rayCommand = regexp.MustCompile(`\bray\s+start\b(?:\\\n|\$\([^)]*\)|` + "`[^`]*`" + `|[^&;|\n])*`)
-	// headPort is what rayHead writes.
-	headPort          = regexp.MustCompile(`^ray start --head --port=(\d+) (?:&&|\|\|)`)
+	// headPort finds the port in what rayHead writes.
+	headPort          = regexp.MustCompile(`^` + startsHead + `(\d+) (?:&&|\|\|)`)
 	backendInText     = regexp.MustCompile(`--distributed[-_]executor[-_]backend[= \t]+['"]?(\w+)`)
 	errOwnRay         = errors.New("this command starts Ray itself, and launcher Ray would start it again: set launcher: None, and tell leader and workers apart by $LWS_WORKER_INDEX")
 	errOnlyEntrypoint = errors.New("launcher Ray starts Ray before the engine, but does not know what the image's entrypoint starts: set command or args")
@@ -34,7 +39,7 @@ func (l line) rayHead(port int32) (Command, error) {
 	if err := l.checkRay(); err != nil {
 		return Command{}, err
 	}
-	start := fmt.Sprintf("ray start --head --port=%d", port)
+	start := startsHead + strconv.Itoa(int(port))
 	if l.script > 0 {
 		return l.rayBeforeScript(start), nil
 	}

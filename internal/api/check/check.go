@@ -78,7 +78,7 @@ func Label(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123LabelMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123LabelMaxLength)}
 	}
-	return invalidOrMissing(path, v, "must consist of lower case letters, digits and '-', and start and end with a letter or digit")
+	return InvalidOrMissing(path, v, "must consist of lower case letters, digits and '-', and start and end with a letter or digit")
 }
 
 // Name checks the name of a Kubernetes object, which is a DNS subdomain.
@@ -89,11 +89,11 @@ func Name(path *field.Path, v string) field.ErrorList {
 	if len(v) > validation.DNS1123SubdomainMaxLength {
 		return field.ErrorList{field.TooLongCharacters(path, text.Value(v), validation.DNS1123SubdomainMaxLength)}
 	}
-	return invalidOrMissing(path, v, "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")
+	return InvalidOrMissing(path, v, "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")
 }
 
-// invalidOrMissing refuses a value that is needed. An empty one may be a field that is not there.
-func invalidOrMissing(path *field.Path, v, message string) field.ErrorList {
+// InvalidOrMissing refuses a value that is needed. An empty one may be a field that is not there.
+func InvalidOrMissing(path *field.Path, v, message string) field.ErrorList {
 	if v == "" {
 		return field.ErrorList{field.Required(path, message)}
 	}
@@ -104,7 +104,7 @@ func invalidOrMissing(path *field.Path, v, message string) field.ErrorList {
 func Labels(path *field.Path, labels map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		errs = append(errs, qualified(path.Key(text.Value(k)), k)...)
+		errs = append(errs, qualifiedKey(path, k)...)
 		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
 			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(labels[k]), msgs[0]))
 		}
@@ -160,9 +160,14 @@ func Annotations(path *field.Path, annotations map[string]string) field.ErrorLis
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		// Kubernetes accepts upper case in the prefix of an annotation's key.
-		errs = append(errs, qualified(path.Key(text.Value(strings.ToLower(k))), strings.ToLower(k))...)
+		errs = append(errs, qualifiedKey(path, strings.ToLower(k))...)
 	}
 	return errs
+}
+
+// qualifiedKey checks a key of a map.
+func qualifiedKey(path *field.Path, key string) field.ErrorList {
+	return qualified(path.Key(text.Value(key)), key)
 }
 
 func qualified(path *field.Path, key string) field.ErrorList {
@@ -215,7 +220,7 @@ func ResourceName(path *field.Path, name string) field.ErrorList { return qualif
 func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range slices.Sorted(maps.Keys(list)) {
-		errs = append(errs, qualified(path.Key(text.Value(string(n))), string(n))...)
+		errs = append(errs, qualifiedKey(path, string(n))...)
 	}
 	return append(errs, amounts(path, list)...)
 }

@@ -257,8 +257,5 @@ func matches(at *field.Path, v string, pattern *regexp.Regexp, message string) f
 	if len(v) > maxURI || pattern.MatchString(v) {
 		return nil // What is too long is reported as such.
 	}
-	if v == "" {
-		return field.ErrorList{field.Required(at, message)}
-	}
-	return field.ErrorList{field.Invalid(at, text.Value(v), message)}
+	return check.InvalidOrMissing(at, v, message)
 }

@@ -57,7 +57,7 @@ func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	return &engineLine{
 		Line:   table.Read(a.Words, tag),
 		engine: a.Engine,
-		named:  launch.EngineOf(t.command()) != launch.EngineUnknown,
+		named:  a.Named,
 		tag:    tag,
 		script: a.Script,
 		args:   t.enginePath(path).Child("args"),
@@ -95,7 +95,7 @@ func (p *rolePlanner) warnOfFlags() {
 		p.warnOfProblems(p.engineLine(&p.role.Worker, p.path.Child("template")))
 	}
 	p.warnOfRay()
-	p.warnOfLauncher(p.role.line)
+	p.warnOfLauncher()
 	p.warnWithoutModel()
 	if l := p.role.line; l != nil && !l.Open {
 		p.warnOfNodes(l)
@@ -137,14 +137,15 @@ func (p *rolePlanner) warnOfRay() {
 		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM)
 }
 
-// newFlags are flags that launchers add, and that old releases of vLLM lack. Instead is what else connects nodes there.
+// newFlags are flags that launchers add, and that old releases of vLLM lack. instead says which launcher these releases can have.
 var (
 	newFlags = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: "--nnodes", v1alpha1.LauncherVLLMDataParallel: "--data-parallel-address"}
 	instead  = map[v1alpha1.Launcher]string{v1alpha1.LauncherVLLM: ", or set launcher: " + string(v1alpha1.LauncherRay)}
 )
 
 // warnOfLauncher warns of a launcher for another engine than the image's, or for a newer release of it.
-func (p *rolePlanner) warnOfLauncher(l *engineLine) {
+func (p *rolePlanner) warnOfLauncher() {
+	l := p.role.line
 	if p.role.Nodes == 1 || l == nil {
 		return
 	}

@@ -30,7 +30,7 @@ func warnOfListeners(path *field.Path, spec *gateway.GatewaySpec, hostnames []st
 		reached = reached || of == "" || slices.ContainsFunc(hostnames, func(h string) bool { return hostnameMatches(of, h) || hostnameMatches(h, of) })
 	}
 	if !reached {
-		all = append(all, warningAt(path.Child("listeners"), "no listener has a host name of the route, %s, so no request arrives: use one host name for both", text.Value(text.Names(hostnames, 8))))
+		all = append(all, warningAt(path.Child("listeners"), "no listener has a host name of the route, %s, so no request arrives: use one host name for both", text.Value(firstPatterns(hostnames))))
 	}
 	return all
 }

@@ -44,9 +44,9 @@ func TestWarnOfListeners(t *testing.T) {
 
 // TestListenersOfRoute plans a router whose Gateway has another host name than its route.
 func TestListenersOfRoute(t *testing.T) {
-	want := []Warning{{"spec.roles[0].gateway.listeners", "no listener has a host name of the route, a.example.com, so no request arrives: use one host name for both"}}
+	missed := []Warning{{"spec.roles[0].gateway.listeners", "no listener has a host name of the route, a.example.com, so no request arrives: use one host name for both"}}
 	for route, want := range map[string][]Warning{
-		`{"hostnames":["a.example.com"]}`:                                       want,
+		`{"hostnames":["a.example.com"]}`:                                       missed,
 		`{"hostnames":["a.example.com"],"parentRefs":[{"name":"another-one"}]}`: nil,
 	} {
 		in, service := defaultInput(), naming.Identity{Name: "svc", Namespace: "team"}

@@ -16,8 +16,6 @@ import (
 const (
 	// defaultPort is the port of an engine whose template names none.
 	defaultPort = 8000
-	// SidecarContainer is the name of the routing sidecar's container. A number follows it if the template has one of that name.
-	SidecarContainer = "routing-sidecar"
 	// movedPort is the preferred port of an engine behind the routing sidecar.
 	movedPort = 8200
 	// rayPort is Ray's default. Templates list it even if the platform team chose another port.
@@ -81,6 +79,7 @@ func PortOf(leader *corev1.PodSpec) int32 {
 	return cmp.Or(namedPort(c, ray, ray), defaultPort)
 }
 
+// namedPort returns the port that a container of the role names, or 0.
 func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
 	return namedPort(c, p.role.RayPort, *p.input.Ray.Port)
 }

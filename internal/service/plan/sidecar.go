@@ -20,6 +20,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
+// SidecarContainer is the name of the routing sidecar's container. A number follows it if the template has one of that name.
+const SidecarContainer = "routing-sidecar"
+
 // defaultAccount is the service account of pods that name none.
 const defaultAccount = "default"
 

@@ -75,18 +75,10 @@ const (
 
 // staysReady tells whether an object with this reason counts as ready. Some gateway
 // controllers never report on an object, so waiting for a report could last forever.
-func staysReady(reason string) bool {
-	switch reason {
-	case ReasonRouteNotReported, ReasonPoolNotReported, ReasonGatewayNotReported:
-		return true
-	}
-	return false
-}
+func staysReady(reason string) bool { return classOf(reason) == notReportedClass }
 
 // unreadable tells whether the reason means that the state of an object is not known.
-func unreadable(reason string) bool {
-	return reason == remote.CannotBeRead || reason == ReasonGenerationNotObserved
-}
+func unreadable(reason string) bool { return classOf(reason) == unknownClass }
 
 // A check tells whether an object fails one requirement, and why.
 type check func(s *objectState) (reason, message string, failed bool)

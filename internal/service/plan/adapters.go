@@ -138,7 +138,7 @@ func (a *Adapters) findModel(roles []*Role) field.ErrorList {
 // OtherModel returns a model that a role loads, if its command has another name for it. Paths of weights that are mounted do not tell
 // which model is there.
 func (p *Plan) OtherModel(name string) string {
-	mounted := func(m string) bool { return m == modelsPath || strings.HasPrefix(m, modelsPath+"/") }
+	mounted := func(m string) bool { return m == ModelsPath || strings.HasPrefix(m, ModelsPath+"/") }
 	for _, r := range p.Roles {
 		if r.model != "" && r.model != name && !mounted(name) && !mounted(r.model) {
 			return r.model

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// modelsPath is where weights are mounted.
-	modelsPath = "/mnt/models"
+	// ModelsPath is where engines and the loading Job have the weights.
+	ModelsPath = "/mnt/models"
 	// modelVolume is the name of their volume, unless the template has one of that name.
 	modelVolume = "model"
 )
@@ -32,9 +32,9 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 	load := launch.Model{Path: source.Hub, Name: source.Name, Revision: p.model.Revision}
 	switch {
 	case within:
-		load.Path, load.Revision = modelsPath, ""
+		load.Path, load.Revision = ModelsPath, ""
 	case source.Hub == "":
-		load.Path, load.Revision = path.Join(modelsPath, source.Path), ""
+		load.Path, load.Revision = path.Join(ModelsPath, source.Path), ""
 	}
 	engine := t.enginePath(at)
 	command, err := launch.WithModel(t.command(), p.engineOf(t), load)
@@ -44,9 +44,9 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 	for i, m := range t.engine().VolumeMounts {
 		at := path.Clean(m.MountPath)
 		switch mount := engine.Child("volumeMounts").Index(i).Child("mountPath"); {
-		case source.Hub == "" && at == modelsPath:
+		case source.Hub == "" && at == ModelsPath:
 			return nil, field.Invalid(mount, m.MountPath, "must be another path: spec.model is mounted there")
-		case (p.model.CacheRef != nil || p.model.weights != nil && p.model.weights.Own) && strings.HasPrefix(at, modelsPath+"/"):
+		case (p.model.CacheRef != nil || p.model.weights != nil && p.model.weights.Own) && strings.HasPrefix(at, ModelsPath+"/"):
 			return nil, field.Invalid(mount, m.MountPath, "must be another path: the cache of spec.model is mounted above, read-only, and has no such directory")
 		}
 	}
@@ -102,7 +102,7 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 	if err := kube.Append(spec, "volumes", volume); err != nil {
 		return err
 	}
-	mount := apply.VolumeMount().WithName(*volume.Name).WithMountPath(modelsPath).WithReadOnly(true)
+	mount := apply.VolumeMount().WithName(*volume.Name).WithMountPath(ModelsPath).WithReadOnly(true)
 	if within && source.Path != "" {
 		mount.WithSubPath(source.Path)
 	}

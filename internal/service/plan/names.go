@@ -105,8 +105,9 @@ const ofSidecars = "sidecar"
 // NetworkPolicyName is the name of the NetworkPolicy of the engines' pods.
 func (c *ClusterPlan) NetworkPolicyName() string { return c.Base + "-engines" }
 
-// BudgetName is the name of a role's PodDisruptionBudget.
-func (c *ClusterPlan) BudgetName(r *Role) string { return c.Base + "-" + r.Name + "-engines" }
+// EnginesName is the name of the PodDisruptionBudget and of the PodMonitor of a role's pods. Those of the endpoint
+// picker have the name EPPName.
+func (c *ClusterPlan) EnginesName(r *Role) string { return c.Base + "-" + r.Name + "-engines" }
 
 // BudgetKey is the key of a role's PodDisruptionBudget. That of the endpoint picker has no role.
 func (c *ClusterPlan) BudgetKey(r *Role) key.Key {
@@ -125,10 +126,6 @@ func IsSpared(k key.Key) bool {
 }
 
 const keyOfRole = "role"
-
-// MonitorName is the name of the PodMonitor of a role's leaders. That of the endpoint picker has the name
-// EPPName.
-func (c *ClusterPlan) MonitorName(r *Role) string { return c.Base + "-" + r.Name + "-engines" }
 
 // MonitorKey is the key of the PodMonitor of a role's leaders. That of the endpoint picker has no role.
 func (c *ClusterPlan) MonitorKey(r *Role) key.Key {

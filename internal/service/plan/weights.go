@@ -39,9 +39,6 @@ type Weights struct {
 	Loader loader.Loader
 }
 
-// WeightsPath is where the loading Job has the claim, and where engines have it.
-const WeightsPath = modelsPath
-
 // A loadedModel is a model as engines load it.
 type loadedModel struct {
 	*v1alpha1.Model
@@ -241,7 +238,7 @@ func loaderOf(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoa
 		}
 	}
 	s := m.Source()
-	l.Weights(path.Join(WeightsPath, w.Directory), loader.Source{
+	l.Weights(path.Join(ModelsPath, w.Directory), loader.Source{
 		Hub: s.Hub, Revision: m.Revision, Bucket: s.Bucket, Path: s.Path, TokenSecretRef: m.TokenSecretRef, CredentialsSecretRef: m.CredentialsSecretRef,
 	}, &in.LoaderSettings, w.Own)
 	return l

@@ -41,7 +41,7 @@ func Render(cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	all := make([]kube.Object, 0, len(roles))
 	for _, role := range roles {
 		labels := map[string]string{naming.LabelService: cluster.Base, naming.LabelRoleName: role.Name}
-		o, err := kube.Render(cluster.BudgetKey(role), apply.PodDisruptionBudget(cluster.BudgetName(role), cluster.Target.Namespace).
+		o, err := kube.Render(cluster.BudgetKey(role), apply.PodDisruptionBudget(cluster.EnginesName(role), cluster.Target.Namespace).
 			WithLabels(labels).
 			WithSpec(apply.PodDisruptionBudgetSpec().
 				WithMinAvailable(intstr.FromInt32(max(pods[role]-1, 0))).

@@ -37,7 +37,7 @@ const ownMetrics = "fusioninfer_.*"
 func Render(p *plan.Plan, cluster *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
 	for _, role := range monitored(p, cluster) {
-		o, err := render(p, cluster.MonitorKey(role), cluster.MonitorName(role), cluster, leaders(cluster, role), engines(p, cluster, role)...)
+		o, err := render(p, cluster.MonitorKey(role), cluster.EnginesName(role), cluster, leaders(cluster, role), engines(p, cluster, role)...)
 		if err != nil {
 			return nil, err
 		}

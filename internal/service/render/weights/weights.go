@@ -29,7 +29,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	if p.Weights == nil {
 		return &Renderer{label: p.Service.Label()}, nil
 	}
-	spec, err := p.Weights.Loader.JobSpec(p.Weights.LoaderName, p.Weights.ClaimName, plan.WeightsPath)
+	spec, err := p.Weights.Loader.JobSpec(p.Weights.LoaderName, p.Weights.ClaimName, plan.ModelsPath)
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the Job that loads the model: %w", err)
 	}

@@ -26,7 +26,7 @@ const (
 // recommends, for two cores. With the defaults the circuit breaker opens when ten pods
 // become ready at once, and everything takes half a minute longer; and Crossplane works on
 // so much at once that a small API server is busy with what is old by the time it is done.
-var RecommendedCoreArgs = []string{"--circuit-breaker-burst=2000", "--circuit-breaker-refill-rate=20", "--max-reconcile-rate=10"}
+var RecommendedCoreArgs = []string{"--circuit-breaker-burst=2000", "--circuit-breaker-refill-rate=20", "--max-concurrent-reconciles=10"}
 
 // RunCrossplane starts Crossplane's core and its RBAC manager. They may do what
 // Crossplane's own chart lets them do, and nothing more.

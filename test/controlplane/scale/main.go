@@ -34,7 +34,7 @@ func run() (err error) {
 	services := flag.Int("services", 200, "`number` of services")
 	replicas := flag.Int("replicas", 300, "`number` of replicas of the large one")
 	// The last one counts.
-	rate := flag.Int("max-reconcile-rate", 5*runtime.NumCPU(), "`number` of composite resources on which Crossplane works at once")
+	rate := flag.Int("max-concurrent-reconciles", 5*runtime.NumCPU(), "`number` of composite resources on which Crossplane works at once")
 	write := flag.String("write", "", "`file` to write the table into, between its marks")
 	flag.Parse()
 
@@ -42,7 +42,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	args := append(slices.Clone(cluster.RecommendedCoreArgs), fmt.Sprintf("--max-reconcile-rate=%d", *rate))
+	args := append(slices.Clone(cluster.RecommendedCoreArgs), fmt.Sprintf("--max-concurrent-reconciles=%d", *rate))
 	c, err := cluster.Up(ctx, cluster.Options{
 		Dir: dir, Nodes: 60, GPUs: 128, CoreArgs: args,
 		Progress: func(line string) { fmt.Fprintln(os.Stderr, "scale:", line) },

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,17 +29,12 @@ echo "unexpected: $*" >&2
 exit 1
 `
 
-// TestNewComposition runs the commands of docs/upgrading.md that tell what a new Composition refuses or restarts. Kubectl has services
-// as an API server does, with what Crossplane adds to them.
+// TestNewComposition runs the commands of docs/upgrading.md that tell what a new Composition refuses or restarts.
 func TestNewComposition(t *testing.T) {
 	t.Chdir("..")
-	var script string
-	for _, block := range blocks(read(t, "docs/upgrading.md"), "sh") {
-		if strings.HasPrefix(block, "go build .\n") {
-			script = block
-		}
-	}
-	if script == "" {
+	all := blocks(read(t, "docs/upgrading.md"), "sh")
+	script := slices.IndexFunc(all, func(block string) bool { return strings.HasPrefix(block, "go build .\n") })
+	if script < 0 {
 		t.Fatal("docs/upgrading.md does not say any more what a new Composition changes")
 	}
 	function, err := process.Build(t.Context())
@@ -50,13 +46,10 @@ func TestNewComposition(t *testing.T) {
 	// The image of vllm-nvidia changes, and four replicas are too many.
 	changed := regexp.MustCompile(`(- name: vllm-nvidia\n(?s:.*?)image: vllm/vllm-openai:v0\.27\.)1`).ReplaceAllString(old, "${1}0")
 	changed = strings.Replace(changed, "      kind: Input\n", "      kind: Input\n      limits: {replicas: 3}\n", 1)
+	files := map[string]string{"bin/kubectl": kubectl, "bin/go": "#!/bin/sh\n", "composition.yaml": old, "work/my-platform/composition.yaml": changed}
 
-	files := map[string]string{
-		"bin/kubectl": kubectl, "bin/go": "#!/bin/sh\n", "composition.yaml": old, "work/my-platform/composition.yaml": changed,
-		"fleet.yaml": read(t, "example/plan/fleet.yaml"),
-	}
-	// Only clusters are asked for with the fleet.
-	fleet := parse(t, files["fleet.yaml"])
+	// The commands ask for the clusters of a fleet together, and for one service after the other.
+	fleet := parse(t, read(t, "example/plan/fleet.yaml"))
 	var clusters, services []any
 	for _, item := range fleet["items"].([]any) {
 		if item.(map[string]any)["kind"] == "InferenceCluster" {
@@ -70,33 +63,20 @@ func TestNewComposition(t *testing.T) {
 	for _, dir := range []string{"first-service", "model-cache", "quickstart", "invalid"} {
 		services = append(services, parse(t, read(t, "example/"+dir+"/xr.yaml")))
 	}
+	names := strings.Builder{}
 	for _, service := range services {
-		xr := service.(map[string]any)
-		metadata := xr["metadata"].(map[string]any)
-		metadata["resourceVersion"], metadata["generation"] = "7", 3
-		metadata["managedFields"] = []any{map[string]any{"manager": "kubectl", "fieldsV1": map[string]any{"f:spec": map[string]any{}}}}
-		xr["spec"].(map[string]any)["crossplane"] = map[string]any{"compositionRef": map[string]any{"name": "inferenceservices.fusioninfer.io"}}
-		if xr["status"] == nil {
-			xr["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Available"}}}
-		}
-		files[fmt.Sprintf("%s.%s.yaml", metadata["namespace"], metadata["name"])] = encode(t, xr)
-		files["names"] += fmt.Sprintf("%s   %s\n", metadata["namespace"], metadata["name"])
+		namespace, name := stored(service.(map[string]any))
+		files[namespace+"."+name+".yaml"] = encode(t, service)
+		fmt.Fprintf(&names, "%s   %s\n", namespace, name)
 	}
+	files["names"] = names.String()
 
 	dir := t.TempDir()
-	for file, content := range files {
-		path := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // Some of them are programs.
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, dir, files)
 	if err := os.Symlink(function, filepath.Join(dir, "work", "function-inferenceservice")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script) //nolint:gosec // It is that of the document.
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", all[script]) //nolint:gosec // It is that of the document.
 	cmd.Dir = filepath.Join(dir, "work")
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	errs := &bytes.Buffer{}
@@ -113,6 +93,32 @@ func TestNewComposition(t *testing.T) {
 	refused := regexp.MustCompile(`InferenceService (\S+) is refused`).FindAllString(errs.String(), -1)
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Errorf("what is refused: -want, +got:\n%s", diff)
+	}
+}
+
+// stored adds to a service what the API server and Crossplane add, and returns its namespace and name.
+func stored(xr map[string]any) (namespace, name string) {
+	metadata := xr["metadata"].(map[string]any)
+	metadata["resourceVersion"], metadata["generation"] = "7", 3
+	metadata["managedFields"] = []any{map[string]any{"manager": "kubectl", "fieldsV1": map[string]any{"f:spec": map[string]any{}}}}
+	xr["spec"].(map[string]any)["crossplane"] = map[string]any{"compositionRef": map[string]any{"name": "inferenceservices.fusioninfer.io"}}
+	if xr["status"] == nil {
+		xr["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Available"}}}
+	}
+	return metadata["namespace"].(string), metadata["name"].(string)
+}
+
+// writeFiles writes files below a directory. Those that are programs can be run.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for file, content := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // Some of them are programs.
+			t.Fatal(err)
+		}
 	}
 }
 

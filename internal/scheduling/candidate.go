@@ -78,8 +78,8 @@ type Candidate struct {
 	// NoEntrypoint tells that the fleet route cannot send requests there, because the cluster's
 	// entrypoint is not known.
 	NoEntrypoint bool
-	// ReceivesTraffic tells that requests reach the cluster. It is true for a service without a
-	// fleet route.
+	// ReceivesTraffic tells that requests reach the cluster. Without a fleet route, they do as soon as the
+	// router is ready.
 	ReceivesTraffic bool
 	// DuplicateOf is another cluster of the placement with the same provider configuration and
 	// namespace. Nothing new goes here, since its objects would conflict with those of the

@@ -128,7 +128,7 @@ func (p *Plan) replicasOf(c *ClusterPlan, kind string, u extraUnit) []Replica {
 	return all
 }
 
-// addExtra adds extra replicas to their groups, which they may make.
+// addExtra adds extra replicas to their groups. Groups that do not exist are added.
 func (c *ClusterPlan) addExtra(p *Plan, replicas []Replica) {
 	at, grown := map[int32]int{}, map[int]bool{}
 	for i := range c.Groups {
@@ -148,22 +148,24 @@ func (c *ClusterPlan) addExtra(p *Plan, replicas []Replica) {
 	}
 }
 
-// extraOf is how many replicas of a role a rollout may run beyond those that are wanted, in each
-// group.
-func (p *Plan) extraOf(r *Role) int32 {
+// mostExtraOf is how many replicas a rollout may run in each group beyond the most that a role may have. Scaling
+// changes how many replicas of a role are in one unit with the other.
+func (p *Plan) mostExtraOf(r *Role) int32 {
 	switch {
-	case p.Service.Grouped, r.Replicas == 0:
+	case p.Service.Grouped, r.Most() == 0:
 		return 0
-	case p.InPair(r):
-		return *p.Rollout.MaxSurge * p.perPair(r)
+	case !p.InPair(r):
+		return *p.Rollout.MaxSurge
+	case p.scales():
+		return *p.Rollout.MaxSurge * r.Most()
 	}
-	return *p.Rollout.MaxSurge
+	return *p.Rollout.MaxSurge * p.perPair(r)
 }
 
-// extraGroups is how many groups it may run beyond those that are wanted.
-func (p *Plan) extraGroups() int32 {
+// mostGroups is how many groups a rollout may run.
+func (p *Plan) mostGroups() int64 {
 	if p.Service.Grouped {
-		return *p.Rollout.MaxSurge
+		return int64(p.groups) + int64(*p.Rollout.MaxSurge)
 	}
-	return 0
+	return int64(p.groups)
 }

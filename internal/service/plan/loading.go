@@ -53,7 +53,7 @@ type Loading struct {
 	// Done tells that they are there.
 	Done bool
 	// Shared is what is known of them in the ModelCache that the service names. It is nil for a cache of
-	// its own. Then there is neither a Job.
+	// its own. If it is set, the service has no Job.
 	Shared *v1alpha1.CacheStatus
 	// Wanted tells that they are to be there: otherwise no replica needs them.
 	Wanted bool

@@ -81,7 +81,7 @@ type Plan struct {
 	Due time.Time
 	// Rollout says how the pods that run get the newest template.
 	Rollout Rollout
-	// Deferred are the replicas without reserved capacity.
+	// Deferred are the replicas that are pending, and the PodGroups of these.
 	Deferred []Deferred
 	// NamesConfigs tells that the placement names provider configurations, which must not be
 	// those of the fleet. Unchecked has the clusters named so, until Crossplane has listed the
@@ -169,7 +169,7 @@ type ClusterPlan struct {
 	Caches []Cache
 	// AdapterClaim is the claim for LoRA adapters here. It is nil if there is none to be.
 	AdapterClaim *Cache
-	// HasFormer tells that a replica is there that does not have the newest template. It may not mount that claim yet, or serve other
+	// HasFormer tells that a replica is there that does not have the newest template. It may not mount the claim for adapters yet, or serve other
 	// ranks of adapters.
 	HasFormer bool
 	// Loading is how the newest weights get here. It is nil without a cache.

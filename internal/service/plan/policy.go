@@ -200,10 +200,8 @@ func (p *tenantPolicy) checkLimits(of *Plan) field.ErrorList {
 		nodes = plus(nodes, n*int64(r.Nodes))
 		devices = plus(devices, times(n, r.devices()))
 	}
-	if of.spec.Replicas != nil {
-		all := int64(of.groups) + int64(of.extraGroups())
-		replicas, nodes, devices = times(replicas, all), times(nodes, all), times(devices, all)
-	}
+	all := of.mostGroups()
+	replicas, nodes, devices = times(replicas, all), times(nodes, all), times(devices, all)
 	if router != nil {
 		// All groups share the endpoint pickers.
 		replicas, nodes = plus(replicas, int64(router.Replicas)), plus(nodes, int64(router.Replicas))

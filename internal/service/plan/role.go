@@ -60,7 +60,8 @@ type Role struct {
 	// replicaResources are the requests of all pods of one replica. leaderRequests and
 	// workerRequests are the requests of one pod.
 	replicaResources, leaderRequests, workerRequests corev1.ResourceList
-	// line is the command line of the leader's engine. It is nil if the engine is not known.
+	// line is the command line of the leader's engine. It is nil unless the command, or an image that is known to start
+	// vLLM, says which flags the engine gets.
 	line *engineLine
 	// noMetrics says why the engine serves no metrics, or is empty. surelyNone tells that no flag which is not seen may
 	// change that.

@@ -217,18 +217,6 @@ func (p *Plan) RunningReplicas(r *Role) int {
 	return n
 }
 
-// mostExtraOf is how many replicas a rollout may run beyond the most that a role may have. Scaling
-// changes how many replicas of a role are in one unit with the other.
-func (p *Plan) mostExtraOf(r *Role) int32 {
-	switch {
-	case p.Service.Grouped || !p.scales():
-		return p.extraOf(r)
-	case p.InPair(r):
-		return *p.Rollout.MaxSurge * r.Most()
-	}
-	return *p.Rollout.MaxSurge
-}
-
 // scales tells whether any role has scaling.
 func (p *Plan) scales() bool {
 	return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.scaling != nil })

@@ -64,21 +64,22 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running)
 			}
 		}
 	}
-	asked := p.unfinished(c, all, running)
+	wanted := p.unitsOf(c, running)
+	asked := p.unfinished(wanted, all, running)
 	for _, kind := range p.kinds() {
-		all[kind] = append(p.keep(c, kind, all[kind], asked[kind], running), p.keep(c, kind, inGroups[kind], 0, running)...)
+		all[kind] = append(p.keep(c, kind, all[kind], asked[kind], wanted, running), p.keep(c, kind, inGroups[kind], 0, wanted, running)...)
 	}
 	return all
 }
 
 // keep returns the extra units of a kind that run. The rollout asks for some, and those that exist come
 // first. If the surge was lowered, or the partition raised, more exist than it asks for. They go once
-// the units that are wanted serve without them, the last one first. What is known to be broken goes at
-// once. What is not known may serve: a status is older than the spec after each edit. In a cluster of the
-// fleet where nothing is wanted any more, scheduling decides when they go.
-func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, running *Running) []extraUnit {
-	missing, wanted := 0, p.unitsOf(c, running)
-	left := p.inFleet && len(wanted) == 0
+// the units that are wanted serve without them, the last one first. A unit goes at once if one of its
+// replicas is known to be broken, and none serves. What is not known may serve: a status is older than the
+// spec after each edit. In a cluster of the fleet where nothing is wanted any more, scheduling decides when
+// they go.
+func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, wanted []unit, running *Running) []extraUnit {
+	missing, left := 0, p.inFleet && len(wanted) == 0
 	for _, u := range wanted {
 		if u.kind == kind && !u.state(running).Serving {
 			missing++
@@ -130,7 +131,7 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 
 // unfinished returns for each kind of unit how many extra ones the rollout asks for: as many as have to get the newest template. Extra
 // units that exist are also asked for while the rollout is paused, and while the others do not serve. These causes add no more of them.
-func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running *Running) map[string]int32 {
+func (p *Plan) unfinished(wanted []unit, exist map[string][]extraUnit, running *Running) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	type indexes map[int32]bool
 	outdated, unfinished := map[string]indexes{}, map[string]indexes{}
@@ -140,7 +141,7 @@ func (p *Plan) unfinished(c *ClusterPlan, exist map[string][]extraUnit, running 
 		}
 		to[s.Kind][s.Index] = true
 	}
-	for _, u := range p.unitsOf(c, running) {
+	for _, u := range wanted {
 		s := u.state(running)
 		if s.Index < *p.Rollout.Partition {
 			continue

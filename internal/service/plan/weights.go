@@ -176,7 +176,7 @@ func (p *Plan) severalPods() bool {
 	for _, r := range p.Roles {
 		n = plus(n, times(int64(r.Most())+int64(p.mostExtraOf(r)), int64(r.Nodes)))
 	}
-	return times(n, int64(p.groups)+int64(p.extraGroups())) > 1
+	return times(n, p.mostGroups()) > 1
 }
 
 // checkCache refuses a claim of a class or a size that the platform team does not allow.

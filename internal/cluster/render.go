@@ -17,22 +17,15 @@ import (
 
 // A manifest is what the manifest of an Object has: apiVersion, kind and metadata.
 type manifest struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace,omitempty"`
-		Labels      map[string]string `json:"labels,omitempty"`
-		Annotations map[string]string `json:"annotations,omitempty"`
-	} `json:"metadata"`
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   kube.Metadata `json:"metadata"`
 	// Data is that of a ConfigMap.
 	Data map[string]string `json:"data,omitempty"`
 }
 
 func named(apiVersion, kind, namespace, name string) *manifest {
-	r := &manifest{APIVersion: apiVersion, Kind: kind}
-	r.Metadata.Name, r.Metadata.Namespace = name, namespace
-	return r
+	return &manifest{APIVersion: apiVersion, Kind: kind, Metadata: kube.Metadata{Name: name, Namespace: namespace}}
 }
 
 // A rendering collects what a cluster composes.

@@ -18,6 +18,14 @@ type Object struct {
 	Resource *structpb.Struct
 }
 
+// A Metadata is the metadata of an object that is rendered from a struct of this module. What is empty is left out.
+type Metadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
 // APIVersion of the object.
 func (o Object) APIVersion() string { return Lookup(o.Resource, "apiVersion").GetStringValue() }
 

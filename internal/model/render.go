@@ -6,7 +6,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
-	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 )
@@ -33,7 +32,7 @@ func render(p *parsed, state *observedState) ([]kube.Object, error) {
 
 // inPool returns the objects of the model for one pool.
 func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) ([]kube.Object, error) {
-	meta := modelroute.Meta{Name: naming.ModelObject(l.Pool, p.spec.ModelName), Namespace: l.Target.Namespace, Labels: p.labels()}
+	meta := kube.Metadata{Name: naming.ModelObject(l.Pool, p.spec.ModelName), Namespace: l.Target.Namespace, Labels: p.labels()}
 	var all []kube.Object
 	add := func(k key.Key, v any) error {
 		o, err := encode(p, k, v)

@@ -9,6 +9,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 // Dialect is the one of endpoint pickers that read the objects of this package.
@@ -79,20 +80,11 @@ const (
 	matchExact = "Exact"
 )
 
-// A Meta is the metadata of an object.
-type Meta struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels,omitempty"`
-
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
 // An InferenceObjective gives requests a priority.
 type InferenceObjective struct {
 	APIVersion string        `json:"apiVersion"`
 	Kind       string        `json:"kind"`
-	Metadata   Meta          `json:"metadata"`
+	Metadata   kube.Metadata `json:"metadata"`
 	Spec       objectiveSpec `json:"spec"`
 }
 
@@ -104,10 +96,10 @@ type objectiveSpec struct {
 
 // An InferenceModelRewrite gives the requests for a model to its targets.
 type InferenceModelRewrite struct {
-	APIVersion string      `json:"apiVersion"`
-	Kind       string      `json:"kind"`
-	Metadata   Meta        `json:"metadata"`
-	Spec       rewriteSpec `json:"spec"`
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   kube.Metadata `json:"metadata"`
+	Spec       rewriteSpec   `json:"spec"`
 }
 
 type rewriteSpec struct {
@@ -145,7 +137,7 @@ func poolOf(name string) poolRef {
 }
 
 // Objective returns the InferenceObjective of a model in the pool of a name. The model has a priority.
-func (m *Model) Objective(meta Meta, pool string) InferenceObjective {
+func (m *Model) Objective(meta kube.Metadata, pool string) InferenceObjective {
 	return InferenceObjective{
 		APIVersion: apiVersion,
 		Kind:       KindObjective,
@@ -155,7 +147,7 @@ func (m *Model) Objective(meta Meta, pool string) InferenceObjective {
 }
 
 // Rewrite returns the InferenceModelRewrite of a model in the pool of a name.
-func (m *Model) Rewrite(meta Meta, pool string) InferenceModelRewrite {
+func (m *Model) Rewrite(meta kube.Metadata, pool string) InferenceModelRewrite {
 	rule := rewriteRule{Matches: []rewriteMatch{{Model: modelMatch{Type: matchExact, Value: m.Name}}}}
 	for _, t := range m.Targets {
 		rule.Targets = append(rule.Targets, rewriteTarget{ModelRewrite: t.Name, Weight: t.Weight})

@@ -89,7 +89,7 @@ func (b ObjectBuilder) object(name string, labels map[string]string, manifest *s
 	return object{
 		APIVersion: b.apiVersionOfObjects(),
 		Kind:       kindObject,
-		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
+		Metadata:   kube.Metadata{Name: name, Namespace: b.namespace(), Labels: labels},
 		Spec:       objectSpec{ForProvider: forProvider{Manifest: manifest}, ProviderConfigRef: b.ref()},
 	}
 }
@@ -100,7 +100,7 @@ func (b ObjectBuilder) object(name string, labels map[string]string, manifest *s
 type collection struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
-	Metadata   metadata       `json:"metadata"`
+	Metadata   kube.Metadata  `json:"metadata"`
 	Spec       collectionSpec `json:"spec"`
 }
 
@@ -141,7 +141,7 @@ func (b ObjectBuilder) collection(name string, labels map[string]string, of obse
 	return collection{
 		APIVersion: b.apiVersionOfCollections(),
 		Kind:       kindCollection,
-		Metadata:   metadata{Name: name, Namespace: b.namespace(), Labels: labels},
+		Metadata:   kube.Metadata{Name: name, Namespace: b.namespace(), Labels: labels},
 		Spec:       collectionSpec{ObserveObjects: of, ProviderConfigRef: b.ref()},
 	}
 }

@@ -34,17 +34,10 @@ const (
 // github.com/crossplane-contrib/provider-kubernetes v1.3.1. Its Go module would bring the
 // clients of three cloud providers.
 type object struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Metadata   metadata   `json:"metadata"`
-	Spec       objectSpec `json:"spec"`
-}
-
-type metadata struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations,omitempty"`
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   kube.Metadata `json:"metadata"`
+	Spec       objectSpec    `json:"spec"`
 }
 
 type objectSpec struct {

@@ -96,7 +96,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
 		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL, queueBytes(r.Pod.Resources))
 	}
-	r.ScreensRevisions = r.Disaggregated && r.Strategy == v1alpha1.StrategyPDDisaggregation && isLatest(in, r.Image)
+	r.ScreensRevisions = r.Disaggregated && isLatest(in, r.Image)
 	return r.warnOfVersions(path, in), nil
 }
 
@@ -116,7 +116,7 @@ func isLatest(in *inputv1alpha1.Input, image string) bool {
 // wantedDialect is the dialect with the features that the service uses. One that knows the names of models goes on all the same: the
 // InferenceModels of others may name the service, and it does not read them.
 func (r *Router) wantedDialect() inputv1alpha1.Dialect {
-	if r.Strategy == v1alpha1.StrategyPDDisaggregation || r.Disaggregated || len(r.Models) > 0 {
+	if r.Strategy == v1alpha1.StrategyPDDisaggregation || len(r.Models) > 0 {
 		return inputv1alpha1.DialectLLMD
 	}
 	return inputv1alpha1.DialectGAIE
@@ -129,7 +129,7 @@ func (r *Router) refusePinned(path *field.Path, role v1alpha1.Role, pinned input
 	}
 	const needsLLMD = "needs an endpoint picker of dialect LLMD, but the platform team chose dialect GAIE (endpointPicker in the Composition's input)"
 	var errs field.ErrorList
-	if r.Disaggregated || r.Strategy == v1alpha1.StrategyPDDisaggregation {
+	if r.Strategy == v1alpha1.StrategyPDDisaggregation {
 		errs = append(errs, field.Invalid(path.Child("strategy"), cmp.Or(role.Strategy, v1alpha1.StrategyPDDisaggregation), needsLLMD+"; with another strategy every pod answers whole requests"))
 	}
 	if len(role.ServedModels) > 0 {

@@ -134,7 +134,7 @@ func render(p *plan.Plan, k key.Key, name string, cluster *plan.ClusterPlan, pod
 	o, err := kube.Render(k, podMonitor{
 		APIVersion: "monitoring.coreos.com/v1",
 		Kind:       "PodMonitor",
-		Metadata:   metadata{Name: name, Namespace: cluster.Target.Namespace, Labels: map[string]string{naming.LabelService: cluster.Base}},
+		Metadata:   kube.Metadata{Name: name, Namespace: cluster.Target.Namespace, Labels: map[string]string{naming.LabelService: cluster.Base}},
 		Spec:       spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: endpoints, SampleLimit: sampleLimit, BodySizeLimit: bodySizeLimit},
 	})
 	o.Resource = composite.Decorate(o.Resource, p.PodMonitors.Labels, nil)

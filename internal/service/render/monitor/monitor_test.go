@@ -55,7 +55,7 @@ func TestRender(t *testing.T) {
 		e.Interval = "15s"
 		return podMonitor{
 			APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor",
-			Metadata: metadata{Name: name, Namespace: "shared", Labels: map[string]string{"release": "prometheus", "fusioninfer.io/service": "chat-abc"}},
+			Metadata: kube.Metadata{Name: name, Namespace: "shared", Labels: map[string]string{"release": "prometheus", "fusioninfer.io/service": "chat-abc"}},
 			Spec:     spec{Selector: selector{MatchLabels: pods}, PodMetricsEndpoints: []endpoint{e}, SampleLimit: 50000, BodySizeLimit: "32MB"},
 		}
 	}

@@ -1,19 +1,15 @@
 package monitor
 
+import "github.com/fusioninfer/function-inferenceservice/internal/kube"
+
 // The fields of monitoring.coreos.com/v1 (prometheus-operator v0.88.0) that are used here. They are declared
 // here, because the Go module of its types depends on controller-runtime.
 
 type podMonitor struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       spec     `json:"spec"`
-}
-
-type metadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels"`
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Metadata   kube.Metadata `json:"metadata"`
+	Spec       spec          `json:"spec"`
 }
 
 type spec struct {

@@ -1,6 +1,9 @@
 package router
 
-import "github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+import (
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+)
 
 // The fields of Istio's networking.istio.io/v1 that are used here. They are declared here,
 // because Istio's Go module depends on many others.
@@ -8,7 +11,7 @@ import "github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 type destinationRule struct {
 	APIVersion string              `json:"apiVersion"`
 	Kind       string              `json:"kind"`
-	Metadata   meta                `json:"metadata"`
+	Metadata   kube.Metadata       `json:"metadata"`
 	Spec       destinationRuleSpec `json:"spec"`
 }
 

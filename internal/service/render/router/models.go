@@ -1,9 +1,6 @@
 package router
 
-import (
-	"github.com/fusioninfer/function-inferenceservice/internal/key"
-	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
-)
+import "github.com/fusioninfer/function-inferenceservice/internal/key"
 
 // models returns an InferenceObjective for each model with a priority, and an
 // InferenceModelRewrite for each model.
@@ -12,7 +9,7 @@ func (r *rendering) models() []object {
 	for i := range r.router.Models {
 		m := &r.router.Models[i]
 		name, pool := r.cluster.ModelName(m.Name), r.cluster.PoolName()
-		meta := modelroute.Meta{Name: name, Namespace: r.cluster.Target.Namespace}
+		meta := r.meta(name)
 		if m.Priority != nil {
 			all = append(all, object{r.cluster.Key(key.InferenceObjective, name), m.Objective(meta, pool)})
 		}

@@ -105,13 +105,6 @@ func (r *rendering) podLabels() map[string]string {
 	return map[string]string{naming.LabelApp: r.cluster.EPPName()}
 }
 
-// A meta is the metadata of an object whose project's Go module is not used.
-type meta struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-func (r *rendering) meta(name string) meta {
-	return meta{Name: name, Namespace: r.cluster.Target.Namespace}
+func (r *rendering) meta(name string) kube.Metadata {
+	return kube.Metadata{Name: name, Namespace: r.cluster.Target.Namespace}
 }

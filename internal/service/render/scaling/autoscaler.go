@@ -91,16 +91,8 @@ const pausedScaleIn = "autoscaling.keda.sh/paused-scale-in"
 type scaledObject struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
-	Metadata   metadata         `json:"metadata"`
+	Metadata   kube.Metadata    `json:"metadata"`
 	Spec       scaledObjectSpec `json:"spec"`
-}
-
-type metadata struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels"`
-	// Annotations are absent rather than empty.
-	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 type scaledObjectSpec struct {
@@ -146,7 +138,7 @@ func scaledObjectOf(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 	o := scaledObject{
 		APIVersion: "keda.sh/v1alpha1",
 		Kind:       "ScaledObject",
-		Metadata:   metadata{Name: name, Namespace: p.Service.Namespace, Labels: labels(p, r)},
+		Metadata:   kube.Metadata{Name: name, Namespace: p.Service.Namespace, Labels: labels(p, r)},
 		Spec: scaledObjectSpec{
 			ScaleTargetRef:  scaleTarget{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.KindInferenceRole, Name: name},
 			MinReplicaCount: a.Least(), MaxReplicaCount: a.Max,

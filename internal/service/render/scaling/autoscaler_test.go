@@ -92,7 +92,7 @@ func TestStarting(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := struct {
-				Metadata metadata `json:"metadata"`
+				Metadata kube.Metadata `json:"metadata"`
 				Spec     struct {
 					Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior"`
 				} `json:"spec"`

@@ -59,6 +59,7 @@ func TestPlanExitCodes(t *testing.T) {
 		"Changes":   {"All replicas restart where they are.", input, []string{"--change", "example/plan/new-image.yaml"}, 2},
 		"Grown":     {"No node has room for the pods.", input, []string{"--change", "example/plan/larger-pods.yaml"}, 3},
 		"NotPlaced": {"There is no room for the new service.", input, []string{"--change", "example/plan/new-service.yaml"}, 3},
+		"Short":     {"More is reserved than the pool has then. What runs there stays, and nobody knows which node goes.", input, []string{"--change", "example/plan/fewer-nodes.yaml"}, 3},
 		"Error":     {"No such cluster.", input, []string{"--drain", "us"}, 1},
 		"Refused":   {"Nobody knows what becomes of a service that is refused, as the one whose Gateway only the Input allows.", nil, []string{"--drain", "us-west"}, 1},
 	}

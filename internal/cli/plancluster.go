@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/cluster"
 )
 
 // A clusterChange is a cluster before and after a change.
@@ -16,14 +17,19 @@ type clusterChange struct {
 	Change string `json:"change,omitempty"`
 	Before string `json:"freeBefore,omitempty"`
 	After  string `json:"freeAfter,omitempty"`
-	// changed tells that it was not so before, and refused that the function refuses the cluster.
-	changed, refused bool
+	// Overcommitted says where more is reserved than the cluster has, after the change. Services stay there, and some of their
+	// pods have no node.
+	Overcommitted string `json:"overcommitted,omitempty"`
+	// changed tells that it was not so before, and refused that the function refuses the cluster. short tells that the change
+	// makes it overcommitted.
+	changed, refused, short bool
 }
 
 func compareCluster(id identity, before, after picture) clusterChange {
 	was, existed := before.clusters[id]
 	is, exists := after.clusters[id]
-	c := clusterChange{Name: id.name, Before: free(was), After: free(is)}
+	c := clusterChange{Name: id.name, Before: free(was), After: free(is), Overcommitted: overcommitted(is)}
+	c.short = c.Overcommitted != "" && overcommitted(was) == ""
 	var all []string
 	switch {
 	case !exists:
@@ -72,6 +78,16 @@ func edits(was, is object) []string {
 		all = append(all, "labels changed")
 	}
 	return all
+}
+
+// overcommitted returns the message of a cluster in which more is reserved than it has, or an empty string.
+func overcommitted(o object) string {
+	for _, c := range conditionsOf(o) {
+		if c.Type == cluster.CapacityConsistent && c.Reason == cluster.ReasonOvercommitted {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // free is the line of a cluster's status with what is free.

@@ -290,6 +290,9 @@ func (c comparison) exit() error {
 		return errRefused // Nobody knows what becomes of the services in it.
 	}
 	code := exitCodeError(0)
+	if slices.ContainsFunc(c.Clusters, func(c clusterChange) bool { return c.short }) {
+		code = errNotPlaced
+	}
 	for _, s := range c.Services {
 		switch s.Change {
 		case changeRefused:
@@ -346,5 +349,22 @@ func (c comparison) headline() string {
 	if len(parts) == 0 {
 		return "Plan: no service has a placement."
 	}
-	return "Plan: " + strings.Join(parts, ", ") + "."
+	return "Plan: " + strings.Join(parts, ", ") + "." + c.shortage()
+}
+
+// shortage counts the clusters in which the change leaves less than what is reserved.
+func (c comparison) shortage() string {
+	n := 0
+	for _, o := range c.Clusters {
+		if o.short {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " More is reserved in 1 cluster than it has then."
+	}
+	return fmt.Sprintf(" More is reserved in %d clusters than they have then.", n)
 }

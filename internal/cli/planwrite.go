@@ -34,16 +34,24 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 	fmt.Fprintln(b, c.headline())
 	c.writeServices(b, all)
 	c.writePending(b)
-	fmt.Fprintln(b, "\n  \tCLUSTER\tCHANGE\tFREE BEFORE\tFREE AFTER")
+	title := ""
+	if slices.ContainsFunc(c.Clusters, func(c clusterChange) bool { return c.Overcommitted != "" }) {
+		title = "\tWHY"
+	}
+	fmt.Fprintln(b, "\n  \tCLUSTER\tCHANGE\tFREE BEFORE\tFREE AFTER"+title)
 	for _, o := range c.Clusters {
 		sign := " "
 		if o.changed {
 			sign = "~"
 		}
-		if o.refused {
+		if o.refused || o.short {
 			sign = "!"
 		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"))
+		why := ""
+		if title != "" {
+			why = "\t" + o.Overcommitted
+		}
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"), why)
 	}
 	return align(w, b.String())
 }

@@ -109,7 +109,7 @@ spec:
   - {step: first, functionRef: {name: x}, input: {apiVersion: fn.example.org/v1, kind: Input}}
   - {step: second, functionRef: {name: y}, input: {apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, podObservationLimit: 9}}
 `
-	cluster = `# Only a comment.
+	fromCluster = `# Only a comment.
 ---
 apiVersion: v1
 kind: Pod
@@ -222,7 +222,7 @@ func TestRender(t *testing.T) {
 			reason: "Input, observed and required objects reach the function; an observed object keeps its name.",
 			args: args{
 				fn:    echo,
-				files: map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc, "o/a.yaml": observedDoc, "o/readme.md": "no", "r.yaml": cluster},
+				files: map[string]string{"xr.yaml": xrDoc, "in.yaml": inputDoc, "o/a.yaml": observedDoc, "o/readme.md": "no", "r.yaml": fromCluster},
 				render: Render{
 					XR: "xr.yaml", Input: "in.yaml", Observed: []string{"o"}, Required: []string{"r.yaml"},
 				},
@@ -236,7 +236,7 @@ func TestRender(t *testing.T) {
 				files: map[string]string{
 					"xr.yaml": xrDoc, "r/pods.yml": "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default, labels: {app: x}}}",
 					"r/secret.json":    `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}`,
-					"r/more/pods.yaml": cluster, "r/.git/pods.yaml": cluster, "r/values.txt": "no",
+					"r/more/pods.yaml": fromCluster, "r/.git/pods.yaml": fromCluster, "r/values.txt": "no",
 				},
 				render: Render{XR: "xr.yaml", Required: []string{"r"}},
 			},
@@ -785,7 +785,7 @@ status:
 		},
 		"ObservedWithoutKey": {
 			reason: "Without the annotation, nobody knows which composed resource it is.",
-			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": cluster}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
+			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc, "o.yaml": fromCluster}, render: Render{XR: "xr.yaml", Observed: []string{"o.yaml"}}},
 			want:   want{err: `error: cannot use Pod p0 in "o.yaml": it has no annotation crossplane.io/composition-resource-name, so nobody knows which composed resource it is. Pass what InferenceService chat has not composed with --required` + "\n", code: 1},
 		},
 		"ObservedTwice": {

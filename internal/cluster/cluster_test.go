@@ -651,7 +651,7 @@ func TestRun(t *testing.T) {
 			required: map[string][]string{requests: {capacityRequest("u1", "team", 8, "u1"), capacityRequest("u0", "team", 1, "u0")}},
 			want: outcome{
 				ledger: reserved, version: "7", allocated: []string{"s1"}, waiting: []string{"s0: more is reserved than the cluster has"},
-				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{CapacityConsistent: reasonOvercommitted, Schedulable: reasonOvercommitted},
+				free: "4/4 nvidia.com/gpu", keys: []string{"object/namespace/team"}, not: map[string]string{CapacityConsistent: ReasonOvercommitted, Schedulable: ReasonOvercommitted},
 			},
 		},
 		"PodsChanged": {

@@ -305,9 +305,9 @@ func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
 	case p.Overcommitted:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved"}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: ReasonOvercommitted, Message: "more is reserved than the cluster has, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved"}
 	case len(p.ShortPools) > 0:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved there: " + text.List(p.ShortPools)}
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: ReasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved there: " + text.List(p.ShortPools)}
 	}
 	var running, grows []string
 	for _, w := range p.Pending {
@@ -346,7 +346,7 @@ func schedulable(p *ledgerPlan) composite.Condition {
 	case p.notSchedulable != "":
 		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: p.notSchedulable, Message: p.message}
 	case p.Overcommitted:
-		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: reasonOvercommitted, Message: "more is reserved than the cluster has"}
+		return composite.Condition{Type: Schedulable, Status: composite.False, Reason: ReasonOvercommitted, Message: "more is reserved than the cluster has"}
 	case len(p.refused) > 0:
 		return composite.Condition{Type: Schedulable, Status: composite.True, Reason: reasonFull, Message: "the ledger is nearly full, and nothing new is reserved for those with more than their share of it: namespace " + text.Names(p.refused, maxRefusedNames)}
 	}

@@ -61,11 +61,12 @@ const (
 // Reasons why a cluster reserves nothing new, besides those that placements of services also
 // have: scheduling.Stopped and scheduling.ReasonUnreachable.
 const (
-	reasonNoLedger      = "LedgerMissing"
-	reasonNodes         = "NodesNotObserved"
-	reasonFull          = "LedgerFull"
-	reasonRequests      = "RequestsNotResolved"
-	reasonOvercommitted = "Overcommitted"
+	reasonNoLedger = "LedgerMissing"
+	reasonNodes    = "NodesNotObserved"
+	reasonFull     = "LedgerFull"
+	reasonRequests = "RequestsNotResolved"
+	// ReasonOvercommitted tells that more is reserved in a cluster, or in one of its pools, than it has.
+	ReasonOvercommitted = "Overcommitted"
 )
 
 // planLedger decides what is granted. While the capacity requests are not known, everything stays as it was.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -260,7 +261,7 @@ func TestQueries(t *testing.T) {
 				t.Errorf("%s: nothing measures %s", name, f.Name)
 				continue
 			}
-			q := queries[f.Name](`{role="r"}`, "[3m]")
+			q := queries[f.Name](`{role="r"}`, 3*time.Minute)
 			found := named.FindAllStringSubmatch(q, -1)
 			for _, m := range found {
 				of := slices.DeleteFunc(strings.Split(m[2], "|"), func(n string) bool { return !strings.HasPrefix(n, name+":") })
@@ -294,13 +295,14 @@ func TestQueries(t *testing.T) {
 // TestFreshness proves that an engine counts until Prometheus has failed to read it several times.
 func TestFreshness(t *testing.T) {
 	cases := map[string]struct {
-		reason, interval, want string
+		reason, interval string
+		want             time.Duration
 	}{
-		"Default": {reason: "That of Prometheus is a minute.", want: "[180s]"},
-		"Often":   {reason: "What is written elsewhere may be late.", interval: "5s", want: "[60s]"},
-		"Usual":   {reason: "It is three intervals.", interval: "30s", want: "[90s]"},
-		"Seldom":  {reason: "It is three intervals, too.", interval: "2m", want: "[360s]"},
-		"Odd":     {reason: "PromQL has whole seconds here.", interval: "25500ms", want: "[76s]"},
+		"Default": {reason: "That of Prometheus is a minute.", want: 180 * time.Second},
+		"Often":   {reason: "What is written elsewhere may be late.", interval: "5s", want: time.Minute},
+		"Usual":   {reason: "It is three intervals.", interval: "30s", want: 90 * time.Second},
+		"Seldom":  {reason: "It is three intervals, too.", interval: "2m", want: 6 * time.Minute},
+		"Odd":     {reason: "PromQL has whole seconds here.", interval: "25500ms", want: 76 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 //
 // An engine counts if Prometheus has read its metrics within the time that fresh says. A query gives nothing if there is no such
 // engine of the role. Then nothing scales.
-type query func(selector, fresh string) string
+type query func(selector string, fresh time.Duration) string
 
 // queries of the targets. Each reads the metrics of vLLM and of SGLang: a role has both while a rollout replaces one by the other.
 // test/tools/metrics has the tables of their metrics.
@@ -64,14 +64,19 @@ const scrapes = 3
 
 // freshness is how long an engine counts after Prometheus has read it. When an engine leaves a cluster, its PodMonitor goes with
 // it. Then Prometheus does not note that the engine is gone (scrapePool.stop in scrape.go of v3.12.0), and has its last values
-// for five minutes. Some three intervals are what it takes to note that a pod is gone. By default Prometheus reads once in a
-// minute. What it writes elsewhere may be some seconds late.
-func freshness(in *inputv1alpha1.Input) string {
+// for five minutes. Some three intervals are what it takes to note that a pod is gone. What Prometheus writes elsewhere may be some
+// seconds late.
+func freshness(in *inputv1alpha1.Input) time.Duration {
+	return max(time.Minute, scrapes*scrapeInterval(in)).Truncate(time.Second)
+}
+
+// scrapeInterval is how often Prometheus reads metrics: by default once in a minute.
+func scrapeInterval(in *inputv1alpha1.Input) time.Duration {
 	every := time.Minute
 	if m := in.Monitoring.PodMonitors; m != nil && m.Interval != "" {
 		every, _ = time.ParseDuration(m.Interval) // Validation refuses what is none.
 	}
-	return fmt.Sprintf("[%ds]", int(max(time.Minute, scrapes*every).Seconds()))
+	return every
 }
 
 // series is the selector of the series of any of the metrics. One that an engine lacks adds nothing.
@@ -81,33 +86,32 @@ func series(selector string, metrics ...string) string {
 
 // freshOnly are the series of gauges that Prometheus has read lately. The gauges say which engines Prometheus knows to be gone:
 // a function over a range does not.
-func freshOnly(series, fresh string) string { return freshAt(series, fresh, "") }
+func freshOnly(series string, fresh time.Duration) string { return freshAt(series, fresh, "") }
 
 // freshAt are the same at an offset.
-func freshAt(series, fresh, offset string) string {
-	return series + offset + " and last_over_time(" + series + fresh + offset + ")"
+func freshAt(series string, fresh time.Duration, offset string) string {
+	return fmt.Sprintf("%[1]s%[3]s and last_over_time(%[1]s[%[2]ds]%[3]s)", series, int(fresh.Seconds()), offset)
 }
 
 // readBefore lets a query have a result only if Prometheus has read some series for two intervals. Once it is back after an outage, it reads
 // engine after engine within an interval (scrape/target.go of v3.12.0, offset). The HorizontalPodAutoscaler would stop those that are
 // missing there: after five minutes without metrics it knows no former number by which it would wait
 // (stabilizeRecommendationWithBehaviors in pkg/controller/podautoscaler/horizontal.go of Kubernetes v1.36).
-func readBefore(series, fresh string) string {
-	d, _ := time.ParseDuration(strings.Trim(fresh, "[]")) // freshness makes it.
-	return fmt.Sprintf(" and count(last_over_time(%[1]s[%[2]ds] offset %[2]ds))", series, int(d.Seconds())/scrapes*(scrapes-1))
+func readBefore(series string, fresh time.Duration) string {
+	return fmt.Sprintf(" and count(last_over_time(%[1]s[%[2]ds] offset %[2]ds))", series, int(fresh.Seconds())/scrapes*(scrapes-1))
 }
 
 // totalOf leaves out what SGLang repeats for each priority, with --enable-priority-scheduling: the total has an empty one
 // (_log_gauge_queue_count in observability/metrics_collector.py of v0.5.18). The gauges of vLLM have no priority.
 func totalOf(metrics []string) query {
-	return func(s, fresh string) string {
+	return func(s string, fresh time.Duration) string {
 		return "sum(" + freshOnly(series(strings.TrimSuffix(s, "}")+`,priority=""}`, metrics...), fresh) + ")"
 	}
 }
 
 // percentOf is about gauges from 0 to 1. An engine may have several, one for each data-parallel rank.
 func percentOf(metrics []string) query {
-	return func(s, fresh string) string {
+	return func(s string, fresh time.Duration) string {
 		return "100 * sum(avg without (" + ranks + ") (" + freshOnly(series(s, metrics...), fresh) + "))"
 	}
 }
@@ -123,7 +127,7 @@ const (
 // result until Prometheus has read the role for all of the window, as after an outage of its own. What is missing there would
 // count as nothing: a rate goes only half an interval beyond its samples (extrapolatedRate in promql/functions.go of v3.12.0).
 func rateOf(counters, gauges []string) query {
-	return func(s, _ string) string {
+	return func(s string, _ time.Duration) string {
 		return sumOfRates(series(s, counters...), window) + " and count(last_over_time(" + series(s, gauges...) + atCovered + "))"
 	}
 }
@@ -148,7 +152,7 @@ func timeOf(histograms, gauges, waiting []string) query {
 		}
 		return all
 	}
-	return func(s, fresh string) string {
+	return func(s string, fresh time.Duration) string {
 		engines := func(offset string) string {
 			return "count(group without (" + ranks + ") (" + freshAt(series(s, gauges...), fresh, offset) + "))"
 		}

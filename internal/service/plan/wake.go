@@ -207,11 +207,7 @@ func CountsRequests(t v1alpha1.ScalingTrigger) bool {
 // recently is the time in which Prometheus has read a metric twice, and KEDA has at least once. By default KEDA does so
 // every 30 seconds, and Prometheus every minute. More is added to it.
 func recently(in *inputv1alpha1.Input, more time.Duration) string {
-	seconds := max(60, ptr.Deref(in.Scaling.PollingSeconds, 0))
-	if m := in.Monitoring.PodMonitors; m != nil {
-		interval, _ := time.ParseDuration(m.Interval) // Validation refuses what is none.
-		seconds = max(seconds, int32(interval.Seconds()))
-	}
+	seconds := max(60, ptr.Deref(in.Scaling.PollingSeconds, 0), int32(scrapeInterval(in).Seconds()))
 	return fmt.Sprintf("%ds", 2*seconds+int32(more.Seconds()))
 }
 

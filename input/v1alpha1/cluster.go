@@ -88,9 +88,7 @@ func DefaultCluster(in *ClusterInput) {
 // it is part of a Composition.
 func ValidateCluster(in *ClusterInput, root *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if in.Namespace != "" {
-		errs = append(errs, check.Label(root.Child("namespace"), in.Namespace)...)
-	}
+	errs = append(errs, check.Optional(root.Child("namespace"), in.Namespace, check.Label)...)
 	meta := root.Child("serviceNamespaces")
 	errs = append(errs, check.Labels(meta.Child("labels"), in.ServiceNamespaces.Labels)...)
 	errs = append(errs, check.Annotations(meta.Child("annotations"), in.ServiceNamespaces.Annotations)...)

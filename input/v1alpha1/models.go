@@ -171,9 +171,7 @@ func validateModelCaches(at *field.Path, c *ModelCaches) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if c.StorageClassName != "" {
-		errs = append(errs, check.Name(at.Child("storageClassName"), c.StorageClassName)...)
-	}
+	errs = append(errs, check.Optional(at.Child("storageClassName"), c.StorageClassName, check.Name)...)
 	errs = append(errs, validatePatterns(at.Child("allowedStorageClassNames"), c.AllowedStorageClassNames)...)
 	for _, q := range []struct {
 		name string

@@ -87,33 +87,18 @@ func validateToleration(path *field.Path, t corev1.Toleration) field.ErrorList {
 
 func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {
 	var errs field.ErrorList
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "must be the name of a gateway"))
-	} else {
-		errs = append(errs, check.Name(path.Child("name"), ref.Name)...)
-	}
-	if ref.Group != "" {
-		errs = append(errs, check.Name(path.Child("group"), ref.Group)...)
-	}
-	if ref.Namespace != "" {
-		errs = append(errs, check.Label(path.Child("namespace"), ref.Namespace)...)
-	}
-	if ref.SectionName != "" {
-		errs = append(errs, check.Name(path.Child("sectionName"), ref.SectionName)...)
-	}
+	errs = append(errs, check.Required(path.Child("name"), ref.Name, "must be the name of a gateway", check.Name)...)
+	errs = append(errs, check.Optional(path.Child("group"), ref.Group, check.Name)...)
+	errs = append(errs, check.Optional(path.Child("namespace"), ref.Namespace, check.Label)...)
+	errs = append(errs, check.Optional(path.Child("sectionName"), ref.SectionName, check.Name)...)
 	return append(errs, validatePort(path.Child("port"), ref.Port)...)
 }
 
 func validateSchedulingStrategy(path *field.Path, s *SchedulingStrategyDefaults) field.ErrorList {
 	errs := check.Length(path.Child("schedulerName"), s.SchedulerName, 253)
-	if s.QueueName != "" {
-		errs = append(errs, check.Name(path.Child("queueName"), s.QueueName)...)
-	}
+	errs = append(errs, check.Optional(path.Child("queueName"), s.QueueName, check.Name)...)
 	errs = append(errs, check.OneOf(path.Child("gang", "mode"), s.Gang.Mode, "AllOrNothing", "MinimumFirst", "None")...)
-	if n := s.Gang.PriorityClassName; n != "" {
-		errs = append(errs, check.Name(path.Child("gang", "priorityClassName"), n)...)
-	}
-	return errs
+	return append(errs, check.Optional(path.Child("gang", "priorityClassName"), s.Gang.PriorityClassName, check.Name)...)
 }
 
 func validatePort(path *field.Path, port *int32) field.ErrorList {

@@ -117,11 +117,7 @@ func podSecurityVersion(v string) bool {
 
 func validateProviderConfig(at *field.Path, c AllowedProviderConfig) field.ErrorList {
 	errs := check.OneOf(at.Child("kind"), c.Kind, "ClusterProviderConfig", "ProviderConfig")
-	if c.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), "must be the name of a provider-kubernetes configuration"))
-	} else {
-		errs = append(errs, check.Name(at.Child("name"), c.Name)...)
-	}
+	errs = append(errs, check.Required(at.Child("name"), c.Name, "must be the name of a provider-kubernetes configuration", check.Name)...)
 	return append(errs, validatePatterns(at.Child("namespaces"), c.Namespaces)...)
 }
 
@@ -137,9 +133,7 @@ func validateRoutes(at *field.Path, r *Routes) field.ErrorList {
 		}
 		errs = append(errs, validatePattern(p.Child("namespace"), ref.Namespace)...)
 		errs = append(errs, validatePattern(p.Child("name"), ref.Name)...)
-		if ref.SectionName != "" {
-			errs = append(errs, check.Name(p.Child("sectionName"), ref.SectionName)...)
-		}
+		errs = append(errs, check.Optional(p.Child("sectionName"), ref.SectionName, check.Name)...)
 	}
 	if r.AllowedGatewayClassNames != nil && len(r.AllowedGatewayClassNames) == 0 {
 		errs = append(errs, field.Required(at.Child("allowedGatewayClassNames"), "must list at least one class, or be left out to allow any; to allow no Gateway, set ownGateways to Deny"))

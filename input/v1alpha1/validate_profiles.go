@@ -29,11 +29,7 @@ func validateProfiles(path *field.Path, profiles []Profile) field.ErrorList {
 	names := map[string]bool{}
 	for i := range profiles {
 		at, p := path.Index(i), &profiles[i]
-		if p.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), "must be a name that no other profile has"))
-		} else {
-			errs = append(errs, check.Label(at.Child("name"), p.Name)...)
-		}
+		errs = append(errs, check.Required(at.Child("name"), p.Name, "must be a name that no other profile has", check.Label)...)
 		if p.Name != "" && names[p.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), text.Value(p.Name)))
 		}
@@ -71,9 +67,7 @@ func validateProfileRole(at *field.Path, r *ProfileRole) field.ErrorList {
 		path := at.Child("endpointPicker")
 		errs = append(errs, check.OneOf(path.Child("failureMode"), e.FailureMode, "FailClose", "FailOpen")...)
 		errs = append(errs, check.Resources(path.Child("resources"), e.Resources)...)
-		if e.KVConnector != "" {
-			errs = append(errs, check.Label(path.Child("kvConnector"), e.KVConnector)...)
-		}
+		errs = append(errs, check.Optional(path.Child("kvConnector"), e.KVConnector, check.Label)...)
 	}
 	if m := r.Multinode; m != nil {
 		errs = append(errs, between(at.Child("multinode", "nodeCount"), m.NodeCount, 1, maxNodeCount)...)

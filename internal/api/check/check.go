@@ -92,6 +92,22 @@ func Name(path *field.Path, v string) field.ErrorList {
 	return InvalidOrMissing(path, v, "must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit")
 }
 
+// Optional checks a value by what Label or Name says, unless it is empty.
+func Optional(path *field.Path, v string, valid func(*field.Path, string) field.ErrorList) field.ErrorList {
+	if v == "" {
+		return nil
+	}
+	return valid(path, v)
+}
+
+// Required is as Optional, but refuses an empty value. message says what it has to be.
+func Required(path *field.Path, v, message string, valid func(*field.Path, string) field.ErrorList) field.ErrorList {
+	if v == "" {
+		return field.ErrorList{field.Required(path, message)}
+	}
+	return valid(path, v)
+}
+
 // InvalidOrMissing refuses a value that is needed. An empty one may be a field that is not there.
 func InvalidOrMissing(path *field.Path, v, message string) field.ErrorList {
 	if v == "" {

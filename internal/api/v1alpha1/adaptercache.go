@@ -120,9 +120,7 @@ func validateAdapterCache(at *field.Path, c *AdapterCache) field.ErrorList {
 		return nil
 	}
 	errs := check.Size(at.Child("size"), c.Size)
-	if c.StorageClassName != "" {
-		errs = append(errs, check.Name(at.Child("storageClassName"), c.StorageClassName)...)
-	}
+	errs = append(errs, check.Optional(at.Child("storageClassName"), c.StorageClassName, check.Name)...)
 	if c.AccessMode != "" {
 		errs = append(errs, check.OneOf(at.Child("accessMode"), c.AccessMode, corev1.ReadWriteMany, corev1.ReadWriteOnce)...)
 	}

@@ -191,11 +191,7 @@ func validateTriggers(path *field.Path, all []ScalingTrigger) field.ErrorList {
 	names := unique{}
 	for i := range triggers {
 		at, t := path.Index(i), &triggers[i]
-		if t.Type == "" {
-			errs = append(errs, field.Required(at.Child("type"), "must be a type of trigger that KEDA knows, such as prometheus"))
-		} else {
-			errs = append(errs, check.Label(at.Child("type"), t.Type)...)
-		}
+		errs = append(errs, check.Required(at.Child("type"), t.Type, "must be a type of trigger that KEDA knows, such as prometheus", check.Label)...)
 		if t.Name != "" {
 			errs = append(errs, check.Label(at.Child("name"), t.Name)...)
 			errs = append(errs, names.check(at.Child("name"), t.Name)...)
@@ -238,8 +234,5 @@ func validateTriggerAuthentication(path *field.Path, ref *TriggerAuthenticationR
 	if ref.Kind != "" && ref.Kind != kindTriggerAuthentication {
 		errs = append(errs, field.Invalid(path.Child("kind"), text.Value(ref.Kind), fmt.Sprintf("must be left out, or be %s: one of a cluster has credentials of the platform team", kindTriggerAuthentication)))
 	}
-	if ref.Name == "" {
-		return append(errs, field.Required(path.Child("name"), "must be the name of a TriggerAuthentication in the namespace of the service"))
-	}
-	return append(errs, check.Name(path.Child("name"), ref.Name)...)
+	return append(errs, check.Required(path.Child("name"), ref.Name, "must be the name of a TriggerAuthentication in the namespace of the service", check.Name)...)
 }

@@ -153,9 +153,7 @@ func validateCache(at *field.Path, m *Model, known bool) field.ErrorList {
 		errs = append(errs, check.Size(at.Child("size"), *c.Size)...)
 	}
 	for _, f := range []struct{ name, value string }{{"storageClassName", c.StorageClassName}, {"claimName", c.ClaimName}} {
-		if f.value != "" {
-			errs = append(errs, check.Name(at.Child(f.name), f.value)...)
-		}
+		errs = append(errs, check.Optional(at.Child(f.name), f.value, check.Name)...)
 	}
 	if c.AccessMode != "" {
 		errs = append(errs, check.OneOf(at.Child("accessMode"), c.AccessMode, corev1.ReadWriteMany, corev1.ReadWriteOnce)...)

@@ -54,10 +54,7 @@ func ValidateCluster(c *InferenceCluster) field.ErrorList {
 }
 
 func validateClusterName(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "must be set: services request capacity by the name of the cluster")}
-	}
-	return check.Label(path, name)
+	return check.Required(path, name, "must be set: services request capacity by the name of the cluster", check.Label)
 }
 
 func validatePools(path *field.Path, all []Pool) field.ErrorList {
@@ -76,11 +73,7 @@ func validatePools(path *field.Path, all []Pool) field.ErrorList {
 
 func validatePool(path *field.Path, p *Pool) field.ErrorList {
 	var errs field.ErrorList
-	if p.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "must be a name that no other pool has"))
-	} else {
-		errs = append(errs, check.Label(path.Child("name"), p.Name)...)
-	}
+	errs = append(errs, check.Required(path.Child("name"), p.Name, "must be a name that no other pool has", check.Label)...)
 	switch {
 	case p.NodeCount != nil && p.Allocatable == nil:
 		errs = append(errs, field.Required(path.Child("allocatable"), "must list the resources of each node if nodeCount is set; without both fields, the nodes are observed"))
@@ -205,13 +198,6 @@ func validateAddress(path *field.Path, a *EntrypointAddress) field.ErrorList {
 
 func validateGatewayRef(path *field.Path, ref *GatewayReference) field.ErrorList {
 	var errs field.ErrorList
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "must be the name of a Gateway in the cluster"))
-	} else {
-		errs = append(errs, check.Name(path.Child("name"), ref.Name)...)
-	}
-	if ref.Namespace == "" {
-		return append(errs, field.Required(path.Child("namespace"), "must be the namespace of the Gateway"))
-	}
-	return append(errs, check.Label(path.Child("namespace"), ref.Namespace)...)
+	errs = append(errs, check.Required(path.Child("name"), ref.Name, "must be the name of a Gateway in the cluster", check.Name)...)
+	return append(errs, check.Required(path.Child("namespace"), ref.Namespace, "must be the namespace of the Gateway", check.Label)...)
 }

@@ -70,11 +70,7 @@ func validateClusters(path *field.Path, p *Placement, tenant string, claimed boo
 
 func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorList {
 	var errs field.ErrorList
-	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "must be a name that no other cluster of the placement has"))
-	} else {
-		errs = append(errs, check.Label(path.Child("name"), c.Name)...)
-	}
+	errs = append(errs, check.Required(path.Child("name"), c.Name, "must be a name that no other cluster of the placement has", check.Label)...)
 	switch {
 	case c.InferenceClusterRef != nil && c.ProviderConfigRef != nil:
 		errs = append(errs, field.Forbidden(path.Child("providerConfigRef"), "must be left out if inferenceClusterRef is set: a cluster of the fleet has its own"))
@@ -93,9 +89,7 @@ func validatePlacementCluster(path *field.Path, c PlacementCluster) field.ErrorL
 	if c.Namespace != "" && c.InferenceClusterRef != nil {
 		errs = append(errs, field.Forbidden(path.Child("namespace"), "must be left out in a cluster of the fleet, where the service runs in a namespace with its tenant's name"))
 	}
-	if c.Namespace != "" {
-		errs = append(errs, check.Label(path.Child("namespace"), c.Namespace)...)
-	}
+	errs = append(errs, check.Optional(path.Child("namespace"), c.Namespace, check.Label)...)
 	return errs
 }
 
@@ -108,8 +102,5 @@ func (r *ClusterScopedConfigRef) validate(path *field.Path) field.ErrorList {
 }
 
 func configName(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "must be the name of a provider-kubernetes configuration")}
-	}
-	return check.Name(path, name)
+	return check.Required(path, name, "must be the name of a provider-kubernetes configuration", check.Name)
 }

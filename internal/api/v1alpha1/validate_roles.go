@@ -120,9 +120,7 @@ func validateEndpointPicker(path *field.Path, e *EndpointPicker) field.ErrorList
 	}
 	errs := check.OneOf(path.Child("failureMode"), e.FailureMode, FailClose, FailOpen)
 	errs = append(errs, check.Resources(path.Child("resources"), e.Resources)...)
-	if e.KVConnector != "" {
-		errs = append(errs, check.Label(path.Child("kvConnector"), e.KVConnector)...)
-	}
+	errs = append(errs, check.Optional(path.Child("kvConnector"), e.KVConnector, check.Label)...)
 	return errs
 }
 

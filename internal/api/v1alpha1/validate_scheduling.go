@@ -17,9 +17,7 @@ func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.Erro
 		return nil
 	}
 	errs := check.Length(path.Child("schedulerName"), s.SchedulerName, MaxName)
-	if s.QueueName != "" {
-		errs = append(errs, check.Name(path.Child("queueName"), s.QueueName)...)
-	}
+	errs = append(errs, check.Optional(path.Child("queueName"), s.QueueName, check.Name)...)
 	if s.Gang == nil {
 		return errs
 	}
@@ -27,9 +25,7 @@ func validateScheduling(path *field.Path, spec *InferenceServiceSpec) field.Erro
 	errs = append(errs, check.OneOf(path.Child("mode"), s.Gang.Mode, GangAllOrNothing, GangMinimumFirst, GangNone)...)
 	errs = append(errs, validateMinRoleReplicas(path.Child("minRoleReplicas"), s.Gang.MinRoleReplicas, spec.Roles)...)
 	errs = append(errs, validateTopology(path.Child("networkTopology"), s.Gang.NetworkTopology)...)
-	if s.Gang.PriorityClassName != "" {
-		errs = append(errs, check.Name(path.Child("priorityClassName"), s.Gang.PriorityClassName)...)
-	}
+	errs = append(errs, check.Optional(path.Child("priorityClassName"), s.Gang.PriorityClassName, check.Name)...)
 	return errs
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 )
 
@@ -68,8 +68,11 @@ func countPool(o object, name string, pool map[string]any) (doubts []string) {
 	}
 	n := int64(status.Pools[i].NodeCount)
 	each := map[string]any{}
-	for _, r := range slices.Sorted(maps.Keys(status.Pools[i].Capacity)) {
-		q := status.Pools[i].Capacity[r]
+	for r, q := range status.Pools[i].Capacity {
+		// A node may have any name in its status. No pod can request those that are refused in a spec.
+		if len(check.ResourceName(nil, string(r))) > 0 {
+			continue
+		}
 		each[string(r)] = resource.NewMilliQuantity(q.MilliValue()/max(n, 1), q.Format).String()
 	}
 	pool["nodeCount"], pool["allocatable"] = n, each

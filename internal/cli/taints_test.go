@@ -86,6 +86,20 @@ func TestCountDevices(t *testing.T) {
 	}
 }
 
+// TestCountResources shows that observed nodes may have resources that nobody may type in. No pod can request them.
+func TestCountResources(t *testing.T) {
+	o := pools()
+	o.SetAPIVersion("fusioninfer.io/v1alpha1")
+	o.Object["status"].(map[string]any)["pools"].([]any)[0].(map[string]any)["capacity"] = map[string]any{"nvidia.com/gpu": "24", "gpu": "24", "pods": "330"}
+	if warnings := countNodes([]object{o}); len(warnings) > 0 {
+		t.Errorf("want no warnings, got %v", warnings)
+	}
+	want := map[string]any{"nvidia.com/gpu": "8", "pods": "110"}
+	if diff := cmp.Diff(want, o.Object["spec"].(map[string]any)["pools"].([]any)[0].(map[string]any)["allocatable"]); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 // TestTaintsOfSummary shows what is free by the taints of the nodes.
 func TestTaintsOfSummary(t *testing.T) {
 	b := &strings.Builder{}

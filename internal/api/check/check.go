@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -229,14 +230,26 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return errs
 }
 
-// ResourceName checks the name of a resource, such as nvidia.com/gpu.
-func ResourceName(path *field.Path, name string) field.ErrorList { return qualified(path, name) }
+// resourceName matches the names of resources that a node may have. Devices have a domain (pkg/apis/core/v1/helper/helpers.go of
+// Kubernetes). Nodes of older releases also have how many volumes of each kind they can attach.
+var resourceName = regexp.MustCompile(`^(cpu|memory|ephemeral-storage|pods|hugepages-.+|attachable-volumes-.+|.+/.+)$`)
 
-// Amounts checks the names and quantities of a list of resources.
+// ResourceName checks the name of a resource that a node may have, such as nvidia.com/gpu. Names in ResourceQuotas may have another prefix.
+func ResourceName(path *field.Path, name string) field.ErrorList {
+	if errs := qualified(path, name); len(errs) > 0 {
+		return errs
+	}
+	if !resourceName.MatchString(name) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) || strings.HasPrefix(name, "limits.") {
+		return field.ErrorList{field.Invalid(path, text.Value(name), "must be a resource that nodes have: cpu, memory, ephemeral-storage, pods, hugepages-{size}, or a device with its domain, such as nvidia.com/gpu")}
+	}
+	return nil
+}
+
+// Amounts checks the names and quantities of the resources of a node.
 func Amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	var errs field.ErrorList
 	for _, n := range slices.Sorted(maps.Keys(list)) {
-		errs = append(errs, qualifiedKey(path, string(n))...)
+		errs = append(errs, ResourceName(path.Key(text.Value(string(n))), string(n))...)
 	}
 	return append(errs, amounts(path, list)...)
 }

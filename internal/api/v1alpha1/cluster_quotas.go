@@ -98,9 +98,6 @@ func validateResourceQuota(path *field.Path, r *ResourceQuota) field.ErrorList {
 		return field.ErrorList{field.Required(path.Child("name"), "must be the name of a resource, such as nvidia.com/gpu")}
 	}
 	errs := check.ResourceName(path.Child("name"), r.Name)
-	if strings.HasPrefix(r.Name, "requests.") || strings.HasPrefix(r.Name, "limits.") {
-		errs = append(errs, field.Invalid(path.Child("name"), text.Value(r.Name), "must be the name as pods request it, such as nvidia.com/gpu"))
-	}
 	nominal := path.Child("nominalQuota")
 	if r.NominalQuota == nil {
 		errs = append(errs, field.Required(nominal, "must be an amount, which may be 0"))

@@ -90,6 +90,7 @@ func clusterProblems(t *testing.T, doc []byte) []string {
 }
 
 func TestValidateCluster(t *testing.T) {
+	const noResource = "must be a resource that nodes have: cpu, memory, ephemeral-storage, pods, hugepages-{size}, or a device with its domain, such as nvidia.com/gpu"
 	cases := map[string]struct {
 		reason string
 		doc    string
@@ -152,6 +153,22 @@ func TestValidateCluster(t *testing.T) {
 				`spec.pools[1].name: Invalid value: "P": must consist of lower case letters, digits and '-', and start and end with a letter or digit`,
 				`spec.pools[1].nodeCount: Invalid value: -1: must be from 0 to 5000`,
 				`spec.pools[1].name: Duplicate value: "P": must differ from spec.pools[0].name, which is the same`,
+			},
+		},
+		"ResourcesOfNodes": {
+			reason: "A node has resources of Kubernetes, and devices with the domain of their vendor.",
+			doc:    inPool(`name: p, nodeCount: 2, allocatable: {cpu: 1, memory: 1, ephemeral-storage: 1, pods: 1, hugepages-2Mi: 1, attachable-volumes-aws-ebs: 1, nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 1, kubernetes.io/batch-cpu: 1, gpu/gpu: 1, requestsof.example.com/gpu: 1}`),
+		},
+		"NoResourcesOfNodes": {
+			reason: "No node has a resource of such a name, so no pod would fit.",
+			doc:    inPool(`name: p, nodeCount: 2, allocatable: {gpu: 8, Memory: -1, requests.nvidia.com/gpu: 8, limits.nvidia.com/gpu: 8, services: 1}`),
+			want: []string{
+				`spec.pools[0].allocatable[Memory]: Invalid value: "Memory": ` + noResource,
+				`spec.pools[0].allocatable[gpu]: Invalid value: "gpu": ` + noResource,
+				`spec.pools[0].allocatable[limits.nvidia.com/gpu]: Invalid value: "limits.nvidia.com/gpu": ` + noResource,
+				`spec.pools[0].allocatable[requests.nvidia.com/gpu]: Invalid value: "requests.nvidia.com/gpu": ` + noResource,
+				`spec.pools[0].allocatable[services]: Invalid value: "services": ` + noResource,
+				`spec.pools[0].allocatable[Memory]: Invalid value: "-1": must not be negative`,
 			},
 		},
 		"TaintsOfObserved": {
@@ -241,12 +258,13 @@ func TestValidateCluster(t *testing.T) {
 			},
 		},
 		"QuotaOfRequests": {
-			reason: "No pod requests a resource of such a name, so a quota named as in a ResourceQuota would limit nothing.",
-			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: requests.nvidia.com/gpu, nominalQuota: 1}, {name: limits.cpu, nominalQuota: 1}, {name: requestsof.example.com/gpu, nominalQuota: 1}]}]`),
+			reason: "No pod requests a resource of such a name, so a quota named as in a ResourceQuota, or without a domain, would limit nothing.",
+			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: requests.nvidia.com/gpu, nominalQuota: 1}, {name: limits.cpu, nominalQuota: 1}, {name: requestsof.example.com/gpu, nominalQuota: 1}, {name: gpu, nominalQuota: 1}]}]`),
 			schema: []string{"spec.quotas[0].resources[0].name", "spec.quotas[0].resources[1].name"},
 			want: []string{
-				`spec.quotas[0].resources[0].name: Invalid value: "requests.nvidia.com/gpu": must be the name as pods request it, such as nvidia.com/gpu`,
-				`spec.quotas[0].resources[1].name: Invalid value: "limits.cpu": must be the name as pods request it, such as nvidia.com/gpu`,
+				`spec.quotas[0].resources[0].name: Invalid value: "requests.nvidia.com/gpu": ` + noResource,
+				`spec.quotas[0].resources[1].name: Invalid value: "limits.cpu": ` + noResource,
+				`spec.quotas[0].resources[3].name: Invalid value: "gpu": ` + noResource,
 			},
 		},
 		"QuotaResources": {

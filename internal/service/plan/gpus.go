@@ -12,7 +12,7 @@ type gpuResource struct {
 	name string
 	// begins tells that other names that begin with it are meant, too.
 	begins bool
-	// single tells that it is one device of the engines. A TPU may be several, and a part of a GPU is less.
+	// single tells that it is one device of the engines. A TPU may be several, and a part of a GPU is less. One of Intel's may be shared.
 	single bool
 }
 
@@ -24,6 +24,8 @@ var gpuResources = []gpuResource{
 	{name: "nvidia.com/gpu", begins: true},
 	{name: "nvidia.com/mig-", begins: true},
 	{name: "google.com/tpu"},
+	{name: "gpu.intel.com/i915"},
+	{name: "gpu.intel.com/xe"},
 	{name: "aws.amazon.com/neuron", begins: true},
 	{name: "huawei.com/Ascend", begins: true},
 }
@@ -51,4 +53,24 @@ func singleGPUs() []corev1.ResourceName {
 		}
 	}
 	return all
+}
+
+// meantGPU returns the known resource that a name is, or that it stands for: with other upper and lower case, a plural, or one word of
+// the domain. It is empty for other names. They may be someone's own, however near they are.
+func meantGPU(resource corev1.ResourceName) string {
+	domain, device, _ := strings.Cut(string(resource), "/")
+	for _, r := range gpuResources {
+		vendor, known, _ := strings.Cut(r.name, "/")
+		ofVendor := domain == vendor || slices.Contains(strings.Split(vendor, "."), domain)
+		if !ofVendor || len(device) < len(known) || !strings.EqualFold(device[:len(known)], known) {
+			continue
+		}
+		switch rest := device[len(known):]; {
+		case rest == "" || rest == "s":
+			return r.name
+		case r.begins:
+			return r.name + rest
+		}
+	}
+	return ""
 }

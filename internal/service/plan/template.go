@@ -43,6 +43,8 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 	errs = checkLists(structpb.NewStructValue(doc), at)
 	warnings, more := checkMetadata(doc, at)
 	warnings = append(warnings, warnOfProbes(&t.Spec, at.Child("spec"))...)
+	warnings = append(warnings, warnOfResources(t.Spec.InitContainers, at.Child("spec", "initContainers"))...)
+	warnings = append(warnings, warnOfResources(t.Spec.Containers, at.Child("spec", "containers"))...)
 	// What metadata has, checkMetadata checks.
 	metadata := at.Child("metadata").String() + "."
 	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool { return strings.HasPrefix(u.Path, metadata) })

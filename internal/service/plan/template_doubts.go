@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,22 @@ func warnOfProbesOf(c *corev1.Container, at *field.Path) []Warning {
 		}
 		if h := probe.TCPSocket; h != nil {
 			check("tcpSocket", h.Port)
+		}
+	}
+	return warnings
+}
+
+// warnOfResources warns of names that are nearly those of known devices. A request of a device has to have a limit, so limits have all
+// names.
+func warnOfResources(containers []corev1.Container, at *field.Path) []Warning {
+	var warnings []Warning
+	for i := range containers {
+		limits := containers[i].Resources.Limits
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			if meant := meantGPU(name); meant != "" && meant != string(name) {
+				warnings = append(warnings, warningAt(at.Index(i).Child("resources", "limits").Key(text.Value(string(name))),
+					"no known device plugin has this resource%s: pods stay Pending until a node has it", text.DidYouMean("%q", text.Value(meant))))
+			}
 		}
 	}
 	return warnings

@@ -46,6 +46,18 @@ func TestTemplateDoubts(t *testing.T) {
 				{Path: "spec.roles[0].template.kind", Message: unknown},
 			},
 		},
+		"Resources": {
+			reason: "No device plugin has such a resource, so the pods would stay Pending. Only names that are nearly those of a plugin are told.",
+			template: `{spec: {containers: [
+				{name: vllm, image: x, readinessProbe: {httpGet: {port: 8000}}, resources: {limits: {nvidia.com/gpus: 1, nvidia/gpu: 1, nvidia.com/gpu: 1}, requests: {nvidia.com/gpus: 1}}},
+				{name: other, image: x, resources: {limits: {example.com/gpus: 1, nvidia.com/hostdev: 1}}}],
+				initContainers: [{name: first, image: x, resources: {limits: {huawei.com/ascend910: 1}}}]}}`,
+			want: []Warning{
+				{Path: spec + ".initContainers[0].resources.limits[huawei.com/ascend910]", Message: `no known device plugin has this resource (did you mean "huawei.com/Ascend910"?): pods stay Pending until a node has it`},
+				{Path: spec + ".containers[0].resources.limits[nvidia.com/gpus]", Message: `no known device plugin has this resource (did you mean "nvidia.com/gpu"?): pods stay Pending until a node has it`},
+				{Path: spec + ".containers[0].resources.limits[nvidia/gpu]", Message: `no known device plugin has this resource (did you mean "nvidia.com/gpu"?): pods stay Pending until a node has it`},
+			},
+		},
 		"Probes": {
 			reason: "A kubelet finds a port by its name in the container of the probe alone.",
 			template: `{spec: {containers: [

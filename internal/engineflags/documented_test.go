@@ -36,7 +36,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for command, file := range lines {
 		t.Run(file, func(t *testing.T) {
-			a, ok := launch.ArgumentsOf(launch.Command{Command: []string{"sh", "-c", command}}, launch.EngineUnknown)
+			a, ok := launch.Parse(launch.Command{Command: []string{"sh", "-c", command}}).Arguments(launch.EngineUnknown)
 			if !ok {
 				t.Fatalf("no engine found in %s", command)
 			}

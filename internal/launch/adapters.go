@@ -11,8 +11,8 @@ const enableLoRA = "--enable-lora"
 // WithAdapters makes vLLM serve LoRA adapters. It fails if the command turns them off, or if it is unknown
 // where the command takes flags.
 func WithAdapters(c Command) (Command, error) {
-	l := parse(c)
-	if l.program() && l.words() != nil && l.engine() == EngineUnknown {
+	l := Parse(c)
+	if l.program() && l.words() != nil && l.Engine() == EngineUnknown {
 		return Command{}, fmt.Errorf("it is unknown whether %.80q takes %s, which spec.adapterCache needs: start vLLM, or leave spec.adapterCache out", l.words()[0], enableLoRA)
 	}
 	if has(l.engineWords(), "--no-enable-lora") {
@@ -24,10 +24,9 @@ func WithAdapters(c Command) (Command, error) {
 	return l.join(), nil
 }
 
-// ModelOf returns the model that a command makes its engine load: a path, or a name in a hub. It is empty
+// Model returns the model that the command makes its engine load: a path, or a name in a hub. It is empty
 // if the command does not say it, or leaves it to a variable.
-func ModelOf(c Command) string {
-	l := parse(c)
+func (l Line) Model() string {
 	model := l.model()
 	if strings.ContainsAny(model, "$`") || len(model) > maxName {
 		return ""

@@ -21,10 +21,9 @@ type Arguments struct {
 // servers are the modules of Python that start a server with an engine's flags.
 var servers = []string{"vllm.entrypoints.openai.api_server", "sglang.launch_server"}
 
-// ArgumentsOf returns what the engine of a command gets. It is not ok for a command that starts another
+// Arguments returns what the engine of the command gets. It is not ok for a command that starts another
 // program, or in which the engine cannot be found. entrypoint is the engine that the image itself starts.
-func ArgumentsOf(c Command, entrypoint Engine) (a Arguments, ok bool) {
-	l := parse(c)
+func (l Line) Arguments(entrypoint Engine) (a Arguments, ok bool) {
 	words := l.words()
 	a = Arguments{Engine: entrypoint, Script: l.script > 0, At: make([]int, len(words))}
 	for i := range a.At {

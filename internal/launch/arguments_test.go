@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestArgumentsOf(t *testing.T) {
+func TestArguments(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		c          Command
@@ -27,7 +27,7 @@ func TestArgumentsOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, ok := ArgumentsOf(tc.c, tc.entrypoint)
+			got, ok := Parse(tc.c).Arguments(tc.entrypoint)
 			if ok != tc.ok {
 				t.Fatalf("%s\nwant %v, got %v", tc.reason, tc.ok, ok)
 			}

@@ -72,7 +72,7 @@ func unsupportedEngine(words []string) string {
 }
 
 // checkLauncher refuses a command that the launcher cannot run.
-func (l *line) checkLauncher(o Options, leader bool) error {
+func (l *Line) checkLauncher(o Options, leader bool) error {
 	if o.Launcher == v1alpha1.LauncherNone || o.Launcher == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (l *line) checkLauncher(o Options, leader bool) error {
 
 // checkNodeFlags refuses a node count or rank that contradicts the replica's nodes: the engine
 // would wait for nodes that never start. The values of variables are unknown, so they are allowed.
-func (l *line) checkNodeFlags(o Options, leader bool) error {
+func (l *Line) checkNodeFlags(o Options, leader bool) error {
 	if o.Nodes < 2 || o.Launcher == v1alpha1.LauncherVLLMDataParallel {
 		return nil
 	}
@@ -154,9 +154,8 @@ func nodeFlags(words []string, short bool) []nodeFlag {
 
 // WarnWithoutLauncher warns of a node count above the replica's nodes, for a command without a
 // launcher. It is no error, because there the user decides how nodes connect.
-func WarnWithoutLauncher(c Command, nodes int32) string {
-	l := parse(c)
-	for _, f := range nodeFlags(l.engineWords(), l.engine() == EngineVLLM) {
+func (l Line) WarnWithoutLauncher(nodes int32) string {
+	for _, f := range nodeFlags(l.engineWords(), l.Engine() == EngineVLLM) {
 		if f.name == nodeCount && f.number > int(nodes) {
 			return fmt.Sprintf("%s %d makes the engine wait for more nodes than the %d of the replica: set multinode.nodeCount to the same number", f.flag, f.number, nodes)
 		}
@@ -166,7 +165,7 @@ func WarnWithoutLauncher(c Command, nodes int32) string {
 
 // engineWords returns the words after the engine's name. Programs before it, such as nice -n 10,
 // have flags of their own.
-func (l *line) engineWords() []string {
+func (l *Line) engineWords() []string {
 	words := l.words()
 	if l.startsWithServe() {
 		return words[1:]

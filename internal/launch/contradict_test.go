@@ -196,17 +196,17 @@ func TestRuns(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	cmd := Command{Args: []string{"--model", "M", "--nnodes", "4"}}
+	l := Parse(Command{Args: []string{"--model", "M", "--nnodes", "4"}})
 	const want = "--nnodes 4 makes the engine wait for more nodes than the 2 of the replica: set multinode.nodeCount to the same number"
-	if got := WarnWithoutLauncher(cmd, 2); got != want {
+	if got := l.WarnWithoutLauncher(2); got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 	for _, nodes := range []int32{4, 8} {
-		if got := WarnWithoutLauncher(cmd, nodes); got != "" {
+		if got := l.WarnWithoutLauncher(nodes); got != "" {
 			t.Errorf("%d nodes are enough, got %q", nodes, got)
 		}
 	}
-	if got := WarnWithoutLauncher(Command{Command: []string{"prog", "-n", "9"}}, 1); got != "" {
+	if got := Parse(Command{Command: []string{"prog", "-n", "9"}}).WarnWithoutLauncher(1); got != "" {
 		t.Errorf("-n of a program that is not vLLM is not known, got %q", got)
 	}
 }

@@ -34,7 +34,7 @@ var (
 
 // vllmDataParallel adds the flags of vLLM's data-parallel ranks on several nodes. Each node has as
 // many, the leader's come first, and the leader serves requests for all of them.
-func (l line) vllmDataParallel(leader bool, nodes int32) (Command, error) {
+func (l Line) vllmDataParallel(leader bool, nodes int32) (Command, error) {
 	local, err := l.ranks(nodes)
 	switch words := l.engineWords(); {
 	case err != nil:
@@ -61,7 +61,7 @@ func (l line) vllmDataParallel(leader bool, nodes int32) (Command, error) {
 
 // withStartRank tells a worker the first of its ranks. Only a shell can multiply. Kubernetes leaves
 // $((...)) as it is, because that is no variable's name (third_party/forked/golang/expansion/expand.go).
-func (l line) withStartRank(local int) Command {
+func (l Line) withStartRank(local int) Command {
 	rank := fmt.Sprintf(`%s "$((LWS_WORKER_INDEX * %d))"`, dataParallelStartRank[0], local)
 	if l.script > 0 {
 		// The flags before were added there, so there is a last command.
@@ -76,11 +76,11 @@ func (l line) withStartRank(local int) Command {
 // RanksDiffer returns an error if a leader and a worker of launcher VLLMDataParallel, whose commands are
 // right for themselves, would count different ranks on each node. vLLM would wait for the others for ever.
 func RanksDiffer(leader, worker Command, nodes int32) error {
-	there, err := parse(leader).ranks(nodes)
+	there, err := Parse(leader).ranks(nodes)
 	if err != nil {
 		return err
 	}
-	here, err := parse(worker).ranks(nodes)
+	here, err := Parse(worker).ranks(nodes)
 	if err != nil || here == there {
 		return err
 	}
@@ -88,8 +88,8 @@ func RanksDiffer(leader, worker Command, nodes int32) error {
 }
 
 // ranks returns how many ranks run on each node.
-func (l line) ranks(nodes int32) (int, error) {
-	if l.engine() == EngineSGLang {
+func (l Line) ranks(nodes int32) (int, error) {
+	if l.Engine() == EngineSGLang {
 		return 0, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLMDataParallel, v1alpha1.LauncherSGLang)
 	}
 	words := l.engineWords()

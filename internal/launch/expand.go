@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Expand returns a command as the kubelet expands it. A reference to a variable whose value is known only in
+// Expand returns the command as the kubelet expands it. A reference to a variable whose value is known only in
 // the cluster, or is longer than any model's name, stays as it is.
-func Expand(c Command, env []corev1.EnvVar) Command {
+func (l Line) Expand(env []corev1.EnvVar) Line {
 	values := map[string]string{}
 	for _, e := range env {
 		// References to earlier variables could make the value of each twice as long as that of the one before.
@@ -23,14 +23,14 @@ func Expand(c Command, env []corev1.EnvVar) Command {
 			values[e.Name] = v
 		}
 	}
-	all := func(words []string) []string {
-		expanded := make([]string, len(words))
-		for i, w := range words {
-			expanded[i] = expandIn(w, values)
-		}
-		return expanded
+	expanded := make([]string, len(l.argv))
+	for i, w := range l.argv {
+		expanded[i] = expandIn(w, values)
 	}
-	return Command{Command: all(c.Command), Args: all(c.Args)}
+	if slices.Equal(expanded, l.argv) {
+		return l // Its script may have been scanned already.
+	}
+	return Parse(Command{Command: expanded[:l.command], Args: expanded[l.command:]})
 }
 
 // expandIn replaces the references $(NAME) in a text by values, and $$ by $
@@ -71,10 +71,9 @@ func expandIn(s string, values map[string]string) string {
 // shellVariable is a variable as a shell expands it, with a number as its default.
 var shellVariable = regexp.MustCompile(`^\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-(\d+))?\})$`)
 
-// PortOf returns the port that a command tells its engine to listen on, also by a variable of its container. It is 0 if there is none, or if it
-// is not known: more tells that the container has variables besides env, and a script may set its own.
-func PortOf(c Command, env []corev1.EnvVar, more bool) int32 {
-	l := parse(Expand(c, env))
+// Port returns the port that an expanded command tells its engine to listen on, also by a variable of its container. It is 0 if there is none, or
+// if it is not known: more tells that the container has variables besides env, and a script may set its own.
+func (l Line) Port(env []corev1.EnvVar, more bool) int32 {
 	if port := l.port(); port != 0 {
 		return port
 	}

@@ -29,7 +29,7 @@ func TestExpandCommand(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := Command{Command: []string{tc.want}, Args: []string{tc.want}}
-			if diff := cmp.Diff(want, Expand(Command{Command: []string{tc.word}, Args: []string{tc.word}}, tc.env)); diff != "" {
+			if diff := cmp.Diff(want, Parse(Command{Command: []string{tc.word}, Args: []string{tc.word}}).Expand(tc.env).join()); diff != "" {
 				t.Errorf("%s\nExpand(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -62,8 +62,8 @@ func TestExpandShortTexts(t *testing.T) {
 	}
 }
 
-// TestPortOf shows which variables say the port of an engine.
-func TestPortOf(t *testing.T) {
+// TestPortOfVariable shows which variables say the port of an engine.
+func TestPortOfVariable(t *testing.T) {
 	env := []corev1.EnvVar{{Name: "PORT", Value: "9000"}, {Name: "FROM", ValueFrom: &corev1.EnvVarSource{}}, {Name: "EMPTY"}}
 	cases := map[string]struct {
 		reason  string
@@ -84,7 +84,7 @@ func TestPortOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := PortOf(tc.command, env, tc.more); got != tc.want {
+			if got := Parse(tc.command).Expand(env).Port(env, tc.more); got != tc.want {
 				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
 			}
 		})

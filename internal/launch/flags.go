@@ -17,7 +17,7 @@ var apiServers = []string{"vllm.entrypoints.openai.api_server", "vllm.entrypoint
 
 // checkWorker refuses a command that cannot run with --headless. Only vllm serve has that mode (vllm/entrypoints/cli/serve.py), and it runs no
 // API server then.
-func (l line) checkWorker(launcher v1alpha1.Launcher) error {
+func (l Line) checkWorker(launcher v1alpha1.Launcher) error {
 	words := l.words()
 	for i := range len(words) - 1 {
 		if words[i] == "-m" && slices.Contains(apiServers, words[i+1]) {
@@ -31,8 +31,8 @@ func (l line) checkWorker(launcher v1alpha1.Launcher) error {
 }
 
 // vllm adds vLLM's multi-node flags. Workers get --headless, because only the leader serves HTTP.
-func (l line) vllm(leader bool) (Command, error) {
-	if l.engine() == EngineSGLang {
+func (l Line) vllm(leader bool) (Command, error) {
+	if l.Engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
 	}
 	if used := value(l.words(), backend); used == "ray" {
@@ -58,8 +58,8 @@ func (l line) vllm(leader bool) (Command, error) {
 
 // sglang adds SGLang's multi-node flags. The leader also gets --host, because SGLang listens on
 // localhost by default.
-func (l line) sglang(leader bool, port int32) (Command, error) {
-	if l.engine() == EngineVLLM {
+func (l Line) sglang(leader bool, port int32) (Command, error) {
+	if l.Engine() == EngineVLLM {
 		return Command{}, wrongLauncher(EngineVLLM, v1alpha1.LauncherSGLang, v1alpha1.LauncherVLLM)
 	}
 	flags := []flag{

@@ -49,7 +49,7 @@ type Options struct {
 
 // Leader returns what the leader runs.
 func Leader(c Command, o Options) (Command, error) {
-	l := parse(c)
+	l := Parse(c)
 	if err := l.checkLauncher(o, true); err != nil {
 		return Command{}, err
 	}
@@ -74,7 +74,7 @@ func Leader(c Command, o Options) (Command, error) {
 
 // Worker returns what the worker pods run.
 func Worker(c Command, o Options) (Command, error) {
-	l := parse(c)
+	l := Parse(c)
 	if err := l.checkLauncher(o, false); err != nil {
 		return Command{}, err
 	}
@@ -92,10 +92,7 @@ func Worker(c Command, o Options) (Command, error) {
 	return l.join(), nil
 }
 
-// Port returns the port that a command tells its engine to listen on, or 0.
-func Port(c Command) int32 { return parse(c).port() }
-
-func (l line) port() int32 {
+func (l Line) port() int32 {
 	text := value(l.words(), "--port")
 	if text == "" && l.script > 0 {
 		script := l.argv[l.script]
@@ -115,12 +112,12 @@ func portIn(text string) int32 {
 }
 
 // movePort makes the engine listen on another port, for the routing sidecar.
-func (l *line) movePort(port int32) error {
+func (l *Line) movePort(port int32) error {
 	text := strconv.Itoa(int(port))
 	switch {
 	case l.script > 0:
 		return l.movePortInScript(text)
-	case l.program() && l.engine() == EngineUnknown && !has(l.argv, "--port"):
+	case l.program() && l.Engine() == EngineUnknown && !has(l.argv, "--port"):
 		return fmt.Errorf("the routing sidecar takes the serving port, so the engine has to listen on %s, and it is unknown how %q takes its port: add --port", text, l.argv[0])
 	}
 	found := false
@@ -145,7 +142,7 @@ func (l *line) movePort(port int32) error {
 	return nil
 }
 
-func (l *line) movePortInScript(port string) error {
+func (l *Line) movePortInScript(port string) error {
 	script := l.argv[l.script]
 	if last, ok := l.lastCommand(); ok {
 		l.setScript(last.withPort(script, port))
@@ -160,7 +157,7 @@ func (l *line) movePortInScript(port string) error {
 
 // add adds the flags that the command lacks: at the end of the container's arguments, or to the
 // engine's command in a script.
-func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
+func (l *Line) add(launcher v1alpha1.Launcher, flags ...flag) error {
 	switch {
 	case l.append(flags...):
 	case l.startsShell():
@@ -172,7 +169,7 @@ func (l *line) add(launcher v1alpha1.Launcher, flags ...flag) error {
 }
 
 // append adds the flags that the command lacks, and tells whether there is a place for them.
-func (l *line) append(flags ...flag) bool {
+func (l *Line) append(flags ...flag) bool {
 	missing := slices.DeleteFunc(flags, func(f flag) bool { return has(l.engineWords(), f.names...) })
 	switch {
 	case len(missing) == 0:

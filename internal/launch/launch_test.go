@@ -26,7 +26,7 @@ func moved(o Options) Options {
 
 // lastCommand is that of a shell with a script. A script that starts with a dash is an option of the shell instead.
 func lastCommand(script string) (simpleCommand, bool) {
-	return parse(sh(script)).lastCommand()
+	return Parse(sh(script)).lastCommand()
 }
 
 func sh(script string, args ...string) Command {
@@ -471,10 +471,10 @@ func TestScriptsAreBounded(t *testing.T) {
 	for _, part := range []string{"(", "{ ", "$(", "${a:-", "`", "if ", "a|", "a && ", "a;", "a\n", "a ", "'a'", "\"\\\\\"", "<<a ", "a>b ", "# "} {
 		for _, script := range []string{strings.Repeat(part, maxScript/len(part)), "vllm serve M " + strings.Repeat(part, maxScript/len(part)-20)} {
 			var before, after runtime.MemStats
-			l := parse(sh(script))
+			l := Parse(sh(script))
 			runtime.ReadMemStats(&before)
 			for range 100 {
-				_, _ = l.engineWords(), l.engine()
+				_, _ = l.engineWords(), l.Engine()
 			}
 			runtime.ReadMemStats(&after)
 			if took := after.TotalAlloc - before.TotalAlloc; took > most {
@@ -500,7 +500,7 @@ func TestPortInScript(t *testing.T) {
 		}
 	}
 	for _, words := range lists {
-		moved := parse(Command{Command: words})
+		moved := Parse(Command{Command: words})
 		if err := moved.movePort(8200); err != nil {
 			t.Fatal(err)
 		}
@@ -537,7 +537,7 @@ func TestPort(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Port(tc.command); got != tc.want {
+			if got := Parse(tc.command).Port(nil, true); got != tc.want {
 				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
 			}
 		})

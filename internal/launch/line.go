@@ -18,11 +18,8 @@ const (
 	EngineSGLang  Engine = "SGLang"
 )
 
-// EngineOf returns the engine that a command starts.
-func EngineOf(c Command) Engine { return parse(c).engine() }
-
-// A line is a container's command and args in one list.
-type line struct {
+// A Line is a container's command and args in one list. A shell's script is scanned once, when somebody asks what is in it.
+type Line struct {
 	argv []string
 	// command is the number of words from the container's command. If it is 0, the words are
 	// arguments of the image's entrypoint.
@@ -33,8 +30,9 @@ type line struct {
 	scan func() (simpleCommand, bool)
 }
 
-func parse(c Command) line {
-	l := line{argv: slices.Concat(c.Command, c.Args), command: len(c.Command)}
+// Parse reads a command.
+func Parse(c Command) Line {
+	l := Line{argv: slices.Concat(c.Command, c.Args), command: len(c.Command)}
 	l.scan = func() (simpleCommand, bool) { return simpleCommand{}, false }
 	l.script = findScript(l.argv)
 	if l.script > 0 {
@@ -44,7 +42,7 @@ func parse(c Command) line {
 }
 
 // setScript sets the shell's script.
-func (l *line) setScript(script string) {
+func (l *Line) setScript(script string) {
 	l.argv[l.script] = script
 	l.scan = sync.OnceValues(func() (simpleCommand, bool) { return scan(script) })
 }
@@ -52,18 +50,18 @@ func (l *line) setScript(script string) {
 // lastCommand finds the last command of the shell's script, and tells whether arguments can be added to it.
 // For this it must be a simple command that starts an engine. Compound commands, functions,
 // here-documents, backquotes, and pipes or redirections around the engine prevent it.
-func (l line) lastCommand() (simpleCommand, bool) {
+func (l Line) lastCommand() (simpleCommand, bool) {
 	c, ok := l.scan()
 	return c, ok && c.engine != EngineUnknown
 }
 
-func (l line) join() Command {
+func (l Line) join() Command {
 	return Command{Command: l.argv[:l.command:l.command], Args: l.argv[l.command:]}
 }
 
 // program tells whether the words start with a program, rather than with
 // arguments for the image's entrypoint.
-func (l line) program() bool {
+func (l Line) program() bool {
 	if l.command > 0 || l.script > 0 {
 		return true
 	}
@@ -85,10 +83,10 @@ func (l line) program() bool {
 }
 
 // startsWithServe tells whether the words are arguments for an entrypoint that is the engine without serve.
-func (l line) startsWithServe() bool { return !l.program() && len(l.argv) > 0 && l.argv[0] == "serve" }
+func (l Line) startsWithServe() bool { return !l.program() && len(l.argv) > 0 && l.argv[0] == "serve" }
 
 // afterEntrypoint returns the words with vLLM's program before them, if the image's entrypoint would start it.
-func (l line) afterEntrypoint() []string {
+func (l Line) afterEntrypoint() []string {
 	switch {
 	case l.program():
 		return l.argv
@@ -99,7 +97,7 @@ func (l line) afterEntrypoint() []string {
 }
 
 // words returns the words of the engine's command. They are nil if a script hides them.
-func (l line) words() []string {
+func (l Line) words() []string {
 	if l.script == 0 {
 		return l.argv
 	}
@@ -110,7 +108,8 @@ func (l line) words() []string {
 	return last.literals
 }
 
-func (l line) engine() Engine {
+// Engine returns the engine that the command starts.
+func (l Line) Engine() Engine {
 	if !l.program() {
 		return EngineUnknown
 	}
@@ -176,8 +175,8 @@ var passesOn = regexp.MustCompile(`\$@|\$\{@\}`)
 
 // startsShell tells whether a program before, such as tini, starts a shell with a script that does not pass on its arguments. Words that are added
 // are such arguments.
-func (l line) startsShell() bool {
-	if l.script > 0 || !l.program() || l.engine() != EngineUnknown {
+func (l Line) startsShell() bool {
+	if l.script > 0 || !l.program() || l.Engine() != EngineUnknown {
 		return false
 	}
 	for i := range l.argv {

@@ -20,9 +20,9 @@ type Listener struct {
 	File bool
 }
 
-// ListenerOf returns how a command's engine takes requests.
-func ListenerOf(c Command) Listener {
-	words := parse(c).words()
+// Listener returns how the command's engine takes requests.
+func (l Line) Listener() Listener {
+	words := l.words()
 	certificates := value(words, "--ssl-cert-reqs")
 	module := slices.Index(words, "-m") + 1
 	return Listener{

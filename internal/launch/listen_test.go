@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestListenerOf shows what the words of an engine say of how it listens, and which words say nothing of it.
-func TestListenerOf(t *testing.T) {
+// TestListener shows what the words of an engine say of how it listens, and which words say nothing of it.
+func TestListener(t *testing.T) {
 	serve := func(args ...string) Command { return Command{Command: []string{"vllm", "serve"}, Args: args} }
 	script := func(text string) Command { return Command{Command: []string{"sh", "-c"}, Args: []string{text}} }
 	cases := map[string]struct {
@@ -32,7 +32,7 @@ func TestListenerOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ListenerOf(tc.command)); diff != "" {
+			if diff := cmp.Diff(tc.want, Parse(tc.command).Listener()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

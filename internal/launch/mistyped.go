@@ -43,7 +43,7 @@ func unquoted(s string) string {
 // Words returns the words of a command that reach the engine as they are: first the command's,
 // then the args'. With a shell script it returns none, because the shell parses the script.
 func Words(c Command) []string {
-	l := parse(c)
+	l := Parse(c)
 	if l.script > 0 {
 		return nil
 	}

@@ -25,8 +25,8 @@ type Model struct {
 // of vLLM's images is vllm serve, or api_server in older ones, and both take --model
 // (vllm/utils/argparse_utils.py of vLLM v0.11.0 and later turns it into the first word).
 func WithModel(c Command, e Engine, m Model) (Command, error) {
-	l := parse(c)
-	if l.program() && l.words() != nil && l.engine() == EngineUnknown {
+	l := Parse(c)
+	if l.program() && l.words() != nil && l.Engine() == EngineUnknown {
 		return Command{}, fmt.Errorf("it is unknown how %.80q takes the model of spec.model: start vLLM or SGLang, or leave spec.model out", l.words()[0])
 	}
 	if e == EngineUnknown {
@@ -61,7 +61,7 @@ func WithModel(c Command, e Engine, m Model) (Command, error) {
 }
 
 // model returns the model that the engine's command names, or nothing.
-func (l *line) model() string {
+func (l *Line) model() string {
 	words := l.engineWords()
 	for _, flag := range []string{"--model", "--model-path"} {
 		if v := value(words, flag); v != "" {
@@ -76,10 +76,10 @@ func (l *line) model() string {
 }
 
 // serves tells whether the command has vllm serve.
-func (l *line) serves() bool { return l.serveIndex() >= 0 }
+func (l *Line) serves() bool { return l.serveIndex() >= 0 }
 
 // serveIndex is the index of serve in vllm serve, or -1.
-func (l *line) serveIndex() int {
+func (l *Line) serveIndex() int {
 	words := l.words()
 	if l.startsWithServe() {
 		return 0
@@ -93,7 +93,7 @@ func (l *line) serveIndex() int {
 }
 
 // afterServe puts a word behind vllm serve, if the command has it.
-func (l *line) afterServe(w string) {
+func (l *Line) afterServe(w string) {
 	i := l.serveIndex()
 	switch {
 	case i < 0:

@@ -22,14 +22,13 @@ type Names struct {
 // maxNames is the most names that are read of one command, and maxName the most bytes of a name.
 const maxNames, maxName = 256, 253
 
-// NamesOf returns the names of models that a command's engine answers.
+// Names returns the names of models that the command's engine answers.
 //
 // vLLM refuses other names, unless it loads adapters at run time. SGLang answers any name.
-func NamesOf(c Command, e Engine) Names {
-	l := parse(c)
+func (l Line) Names(e Engine) Names {
 	words := l.engineWords()
 	n := Names{Complete: e == EngineVLLM && words != nil && !has(words, "--config")}
-	if e == EngineUnknown || words == nil || l.program() && l.engine() == EngineUnknown {
+	if e == EngineUnknown || words == nil || l.program() && l.Engine() == EngineUnknown {
 		return Names{}
 	}
 	n.Served = values(words, "--served-model-name")

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestNamesOf(t *testing.T) {
+func TestNames(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		command Command
@@ -85,8 +85,8 @@ func TestNamesOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, NamesOf(tc.command, tc.engine), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s\nNamesOf(): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.want, Parse(tc.command).Names(tc.engine), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nNames(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ type Word struct {
 //
 // It refuses a command line whose flags are inside the script of a shell.
 func Override(under Command, over []string) (command, args []Word, err error) {
-	if l := parse(under); l.script > 0 {
+	if l := Parse(under); l.script > 0 {
 		return nil, nil, errors.New("it is a shell's script, into which no arguments can be put")
 	}
 	head := firstFlag(under.Command)

@@ -35,7 +35,7 @@ var (
 )
 
 // rayHead starts the Ray head and then the engine. If the head fails, the engine does not start.
-func (l line) rayHead(port int32) (Command, error) {
+func (l Line) rayHead(port int32) (Command, error) {
 	if err := l.checkRay(); err != nil {
 		return Command{}, err
 	}
@@ -69,7 +69,7 @@ func RayPort(c Command) int32 {
 
 // rayBeforeScript starts the Ray head before a user's script. The script, its shell and its
 // arguments are kept.
-func (l line) rayBeforeScript(start string) Command {
+func (l Line) rayBeforeScript(start string) Command {
 	script := l.argv[l.script]
 	last, ok := l.lastCommand()
 	text := script
@@ -88,7 +88,7 @@ func (l line) rayBeforeScript(start string) Command {
 
 // rayWorker joins the Ray cluster. It keeps the shell of a user's script, because the shell's
 // profile may set the PATH to Ray.
-func (l line) rayWorker(port int32) Command {
+func (l Line) rayWorker(port int32) Command {
 	shell := []string{"/bin/sh", "-c"}
 	if l.script > 0 {
 		shell = slices.Clone(l.argv[:l.script])
@@ -97,11 +97,11 @@ func (l line) rayWorker(port int32) Command {
 }
 
 // checkRay refuses a command that would not use the Ray cluster, or would start a second one.
-func (l line) checkRay() error {
+func (l Line) checkRay() error {
 	if len(l.argv) == 0 {
 		return errOnlyEntrypoint
 	}
-	if l.engine() == EngineSGLang {
+	if l.Engine() == EngineSGLang {
 		return wrongLauncher(EngineSGLang, v1alpha1.LauncherRay, v1alpha1.LauncherSGLang)
 	}
 	used := value(l.words(), backend)

@@ -90,7 +90,7 @@ var engineImages = []string{"vllm-openai", "sglang"}
 func isEngine(c *structpb.Value) bool {
 	command, _ := words(c.GetStructValue().GetFields()["command"])
 	args, _ := words(c.GetStructValue().GetFields()["args"])
-	return launch.EngineOf(launch.Command{Command: command, Args: args}) != launch.EngineUnknown ||
+	return launch.Parse(launch.Command{Command: command, Args: args}).Engine() != launch.EngineUnknown ||
 		startsImage(c) && slices.ContainsFunc(engineImages, func(name string) bool { return strings.HasPrefix(imageName(c), name) })
 }
 

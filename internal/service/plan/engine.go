@@ -272,8 +272,8 @@ func nixl() []corev1.EnvVar {
 // else by the names of container and image.
 func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
 	switch c := t.engine(); {
-	case launch.EngineOf(t.command()) != launch.EngineUnknown:
-		return launch.EngineOf(t.command()) == launch.EngineVLLM
+	case t.parsed.Engine() != launch.EngineUnknown:
+		return t.parsed.Engine() == launch.EngineVLLM
 	case p.launcher() == v1alpha1.LauncherRay || p.launcher().OfVLLM():
 		return true
 	case p.launcher() == v1alpha1.LauncherSGLang:
@@ -304,7 +304,7 @@ func (p *rolePlanner) warnOfPort() {
 	if p.role.Sidecar != nil {
 		return
 	}
-	at, port := p.role.Leader.enginePath(p.leaderPath()).Child("ports"), portOfFlag(p.role.Leader.engine())
+	at, port := p.role.Leader.enginePath(p.leaderPath()).Child("ports"), p.role.Leader.flagPort()
 	if port != 0 {
 		if port != p.role.EnginePort {
 			p.warn(at, "clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
@@ -322,15 +322,14 @@ func (p *rolePlanner) warnOfPort() {
 }
 
 func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
-	c := t.command()
 	p.warnOfConnectors(t, path)
 	p.warnOfTopology(t, path)
 	if p.launcher() == v1alpha1.LauncherNone {
-		if why := launch.WarnWithoutLauncher(c, p.role.Nodes); why != "" {
+		if why := t.parsed.WarnWithoutLauncher(p.role.Nodes); why != "" {
 			p.warn(t.enginePath(path).Child("args"), "%s", why)
 		}
 	}
-	for i, word := range launch.Words(c) {
+	for i, word := range launch.Words(t.command()) {
 		meant, mistyped := launch.Mistyped(word)
 		if !mistyped {
 			continue

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -20,7 +19,7 @@ func (p *rolePlanner) warnOfHost() {
 		return
 	}
 	t := &p.role.Leader
-	l := launch.ListenerOf(launch.Expand(t.command(), t.engine().Env))
+	l := t.expanded.Listener()
 	address, err := netip.ParseAddr(strings.Trim(l.Host, "[]"))
 	if l.Host == "" || l.Local() || l.Host == "0" || err == nil && (address.IsUnspecified() || address.IsLoopback()) {
 		return

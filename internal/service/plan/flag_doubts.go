@@ -43,7 +43,7 @@ func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	if slices.Contains(entrypoints, name) || p.launcher().OfVLLM() || p.model != nil && p.isVLLM(t) {
 		entrypoint = launch.EngineVLLM
 	}
-	a, ok := launch.ArgumentsOf(t.command(), entrypoint)
+	a, ok := t.parsed.Arguments(entrypoint)
 	if !ok {
 		return nil
 	}

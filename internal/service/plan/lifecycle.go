@@ -35,7 +35,7 @@ func (p *rolePlanner) lifecycle() {
 		t.drain(drain, shutdown)
 	}
 	leader := &p.role.Leader
-	p.role.TLS = launch.ListenerOf(leader.command()).TLS
+	p.role.TLS = leader.parsed.Listener().TLS
 	leader.Proxies = leader.proxies(p.role.Port)
 	if leader.engine().ReadinessProbe != nil {
 		return
@@ -83,7 +83,7 @@ const stopSeconds = 5
 func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
 	name, tag := imageref.Split(t.engine().Image)
 	v, known := imageref.ParseVersion(tag)
-	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || launch.ListenerOf(t.command()).File {
+	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || t.parsed.Listener().File {
 		return 0
 	}
 	_, _, shutdown := p.spec.LifecycleOf()
@@ -147,7 +147,7 @@ func (p *rolePlanner) healthUnknown(t *PodTemplate) string {
 // knowsEngine tells whether a template's engine is vLLM or SGLang, by the command, by the launcher or by
 // the entrypoint of the image.
 func (p *rolePlanner) knowsEngine(t *PodTemplate) bool {
-	if l := p.launcher(); l.OfVLLM() || l == v1alpha1.LauncherSGLang || launch.EngineOf(t.command()) != launch.EngineUnknown {
+	if l := p.launcher(); l.OfVLLM() || l == v1alpha1.LauncherSGLang || t.parsed.Engine() != launch.EngineUnknown {
 		return true
 	}
 	name, _ := imageref.Split(t.engine().Image)
@@ -156,13 +156,13 @@ func (p *rolePlanner) knowsEngine(t *PodTemplate) bool {
 
 // isSGLang tells whether a known engine is SGLang.
 func (p *rolePlanner) isSGLang(t *PodTemplate) bool {
-	return launch.EngineOf(t.command()) == launch.EngineSGLang || p.launcher() == v1alpha1.LauncherSGLang
+	return t.parsed.Engine() == launch.EngineSGLang || p.launcher() == v1alpha1.LauncherSGLang
 }
 
 // hidden says why an engine does not answer HTTP at the pod's address, and what helps. It is empty if the
 // engine does.
 func (p *rolePlanner) hidden(t *PodTemplate) string {
-	switch l := launch.ListenerOf(t.command()); {
+	switch l := t.parsed.Listener(); {
 	case l.Socket:
 		return "the engine listens on a Unix socket"
 	case l.GRPC:
@@ -181,11 +181,11 @@ func (p *rolePlanner) hidden(t *PodTemplate) string {
 // the template says the port, or the engine is told to take one.
 func (p *rolePlanner) portUnknown(t *PodTemplate) string {
 	switch {
-	case p.role.Sidecar != nil, p.namedPort(t.engine()) != 0:
+	case p.role.Sidecar != nil, p.namedPort(t.engine(), t.flagPort()) != 0:
 	case p.role.line != nil && p.role.line.Has("--port"):
 		return "the port that --port sets is not known: name the port in ports"
 	case p.launcher() == v1alpha1.LauncherSGLang:
-	case launch.ListenerOf(t.command()).File:
+	case t.parsed.Listener().File:
 		return "the file of --config may say the port: set --port, or name the port in ports"
 	case p.isSGLang(t):
 		// python/sglang/srt/server_args.py of SGLang v0.5.5.

@@ -71,5 +71,5 @@ func (l *engineLine) names() bool {
 // one. The entrypoint of another image may add the model.
 func startsEngine(t *PodTemplate) bool {
 	name, _ := imageref.Split(t.engine().Image)
-	return launch.EngineOf(t.command()) != launch.EngineUnknown || slices.Contains(entrypoints, name)
+	return t.parsed.Engine() != launch.EngineUnknown || slices.Contains(entrypoints, name)
 }

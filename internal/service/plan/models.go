@@ -18,11 +18,11 @@ import (
 // further adapters.
 func (p *rolePlanner) names() {
 	t := &p.role.Leader
-	p.role.model = launch.ModelOf(t.command())
+	p.role.model = t.parsed.Model()
 	p.role.engine = p.engineOf(t)
 	open := p.role.line != nil && p.role.line.Open
 	e := t.engine()
-	p.role.names = launch.NamesOf(launch.Expand(t.command(), e.Env), p.role.engine)
+	p.role.names = t.expanded.Names(p.role.engine)
 	known := p.role.names.Complete && !open && len(e.EnvFrom) == 0
 	p.role.names.Complete = known && !slices.ContainsFunc(e.Env, addsNames)
 	p.role.names.CacheAlone = known && p.adapters != nil && !slices.ContainsFunc(e.Env, func(v corev1.EnvVar) bool {

@@ -98,7 +98,7 @@ var firstTracing = imageref.Version{0, 19, 0}
 func (p *rolePlanner) traces(t *PodTemplate) bool {
 	name, tag := imageref.Split(t.engine().Image)
 	v, known := imageref.ParseVersion(tag)
-	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !launch.ListenerOf(t.command()).File && !t.says("disable-log-stats")
+	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !t.parsed.Listener().File && !t.says("disable-log-stats")
 }
 
 // withTracing returns a template whose engine sends traces, as if the user had written it.

@@ -34,13 +34,13 @@ func (p *rolePlanner) ports() {
 
 func (p *rolePlanner) choosePorts() {
 	leader := &p.role.Leader
-	p.role.Port = p.servingPort(leader.engine())
+	p.role.Port = p.servingPort(leader.engine(), leader.flagPort())
 	p.role.EnginePort = p.role.Port
 	if !p.paired || p.role.Type != v1alpha1.ComponentTypeDecoder {
 		return
 	}
 	if own := leader.routingSidecar(); own != nil {
-		p.role.Port = p.servingPort(own)
+		p.role.Port = p.servingPort(own, portOfFlag(own))
 		p.warnOfSidecar(own)
 		return
 	}
@@ -56,9 +56,9 @@ func (p *rolePlanner) checkRayPort() {
 	}
 }
 
-// servingPort returns the port that a container serves on.
-func (p *rolePlanner) servingPort(c *corev1.Container) int32 {
-	return cmp.Or(p.namedPort(c), defaultPort)
+// servingPort returns the port that a container serves on, whose command sets a port or 0.
+func (p *rolePlanner) servingPort(c *corev1.Container, flagPort int32) int32 {
+	return cmp.Or(p.namedPort(c, flagPort), defaultPort)
 }
 
 // PortOf returns the port that clients of a rendered leader use: that of its routing sidecar, or else that of its engine.
@@ -76,19 +76,18 @@ func PortOf(leader *corev1.PodSpec) int32 {
 		c = EngineOf(leader.Containers)
 	}
 	ray := launch.RayPort(launch.Command{Command: c.Command, Args: c.Args})
-	return cmp.Or(namedPort(c, ray, ray), defaultPort)
+	return cmp.Or(namedPort(c, portOfFlag(c), ray, ray), defaultPort)
 }
 
 // namedPort returns the port that a container of the role names, or 0.
-func (p *rolePlanner) namedPort(c *corev1.Container) int32 {
-	return namedPort(c, p.role.RayPort, *p.input.Ray.Port)
+func (p *rolePlanner) namedPort(c *corev1.Container, flagPort int32) int32 {
+	return namedPort(c, flagPort, p.role.RayPort, *p.input.Ray.Port)
 }
 
 // namedPort returns the port that a container names, or 0. It prefers the port named http, then the one that the command sets with
 // --port, then the first one. The port of the role's Ray head does not count. That of the Input comes last if nothing here starts Ray:
 // the engine's own script may.
-func namedPort(c *corev1.Container, ofRole, ofInput int32) int32 {
-	flagPort := portOfFlag(c)
+func namedPort(c *corev1.Container, flagPort, ofRole, ofInput int32) int32 {
 	first, last := int32(0), int32(0)
 	for _, port := range c.Ports {
 		switch n := port.ContainerPort; {
@@ -106,7 +105,12 @@ func namedPort(c *corev1.Container, ofRole, ofInput int32) int32 {
 
 // portOfFlag returns the port that a container's command sets with --port, or 0 if it sets none or that is not known.
 func portOfFlag(c *corev1.Container) int32 {
-	return launch.PortOf(launch.Command{Command: c.Command, Args: c.Args}, c.Env, len(c.EnvFrom) > 0)
+	return launch.Parse(launch.Command{Command: c.Command, Args: c.Args}).Expand(c.Env).Port(c.Env, len(c.EnvFrom) > 0)
+}
+
+// flagPort returns the port that the engine's command sets with --port, or 0 if it sets none or that is not known.
+func (t *PodTemplate) flagPort() int32 {
+	return t.expanded.Port(t.engine().Env, len(t.engine().EnvFrom) > 0)
 }
 
 // freePort returns a port that no container of the pod names, and that is not taken otherwise.

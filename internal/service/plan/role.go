@@ -81,6 +81,8 @@ type PodTemplate struct {
 	Labels, Annotations map[string]string
 	// Engine is the index of the engine's container.
 	Engine int
+	// parsed is the command of the engine's container, and expanded the same as the kubelet expands it.
+	parsed, expanded launch.Line
 	// modelWord is the index of the word that spec.model put between the user's words of the engine's
 	// command line, or 0.
 	modelWord int

@@ -72,6 +72,8 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 		return nil, warnings, append(errs, err(containers))
 	}
 	p.Engine = engine
+	p.parsed = launch.Parse(p.command())
+	p.expanded = p.parsed.Expand(p.engine().Env)
 	return p, warnings, errs
 }
 
@@ -98,7 +100,7 @@ var engineNames = []string{"vllm", "sglang", "engine", "inference-engine", "infe
 // hints tell whether a container may be the engine. Earlier ones are more reliable.
 var hints = []func(*corev1.Container) bool{
 	func(c *corev1.Container) bool {
-		return launch.EngineOf(launch.Command{Command: c.Command, Args: c.Args}) != launch.EngineUnknown
+		return launch.Parse(launch.Command{Command: c.Command, Args: c.Args}).Engine() != launch.EngineUnknown
 	},
 	func(c *corev1.Container) bool { return slices.Contains(engineNames, c.Name) },
 	func(c *corev1.Container) bool {

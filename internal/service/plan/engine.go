@@ -299,15 +299,20 @@ func (p *rolePlanner) warnOfArguments() {
 // vllmPort is the port on which vLLM listens without --port (vllm/entrypoints/openai/cli_args.py of vLLM v0.11.0).
 const vllmPort = 8000
 
-// warnOfPort warns of an engine that listens on another port than the one that clients connect to.
+// warnOfPort warns of an engine that listens on another port than the one that clients connect to. Behind a proxy of the user's it may, unless
+// a probe asks it there.
 func (p *rolePlanner) warnOfPort() {
-	if p.role.Sidecar != nil {
+	leader, who := &p.role.Leader, "clients connect"
+	switch same := p.role.Port == p.role.EnginePort; {
+	case p.role.Sidecar != nil, leader.proxied(p.role.EnginePort), same && leader.routingSidecar() != nil, !same && leader.Readiness == nil:
 		return
+	case !same:
+		who = "the readiness probe connects"
 	}
-	at, port := p.role.Leader.enginePath(p.leaderPath()).Child("ports"), p.role.Leader.flagPort()
+	at, port := leader.enginePath(p.leaderPath()).Child("ports"), leader.flagPort()
 	if port != 0 {
 		if port != p.role.EnginePort {
-			p.warn(at, "clients connect to port %d, but --port makes the engine listen on %d: use one port for both", p.role.EnginePort, port)
+			p.warn(at, "%s to port %d, but --port makes the engine listen on %d: use one port for both", who, p.role.EnginePort, port)
 		}
 		return
 	}
@@ -316,8 +321,8 @@ func (p *rolePlanner) warnOfPort() {
 		return
 	}
 	// An entrypoint of someone's own may set the port.
-	if name, _ := imageref.Split(p.role.Leader.engine().Image); l.named || slices.Contains(entrypoints, name) {
-		p.warn(at, "clients connect to port %[1]d, but vLLM listens on %[2]d without --port: set --port %[1]d, or name the port of vLLM http", p.role.EnginePort, vllmPort)
+	if name, _ := imageref.Split(leader.engine().Image); l.named || slices.Contains(entrypoints, name) {
+		p.warn(at, "%[1]s to port %[2]d, but vLLM listens on %[3]d without --port: set --port %[2]d, or name the port of vLLM http", who, p.role.EnginePort, vllmPort)
 	}
 }
 

@@ -115,14 +115,24 @@ func (t *PodTemplate) proxies(port int32) []int {
 	sidecar := t.routingSidecar()
 	for i := range t.Spec.Containers {
 		c := &t.Spec.Containers[i]
-		serves := c == sidecar || slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
-			return p.ContainerPort == port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
-		})
-		if serves && i != t.Engine && !ownPreStop(c) {
+		if (c == sidecar || hasPort(c, port)) && i != t.Engine && !ownPreStop(c) {
 			all = append(all, i)
 		}
 	}
 	return all
+}
+
+// hasPort tells whether a container lists a port of TCP.
+func hasPort(c *corev1.Container, port int32) bool {
+	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+		return p.ContainerPort == port && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP)
+	})
+}
+
+// proxied tells whether another container than the engine's lists a port, so that it takes what comes there.
+func (t *PodTemplate) proxied(port int32) bool {
+	others := slices.Concat(t.Spec.InitContainers, t.Spec.Containers[:t.Engine], t.Spec.Containers[t.Engine+1:])
+	return slices.ContainsFunc(others, func(c corev1.Container) bool { return hasPort(&c, port) })
 }
 
 // entrypoints are images whose entrypoint is a known engine.

@@ -72,6 +72,7 @@ func TestPortOfVariable(t *testing.T) {
 	}
 	const engine = `{name: vllm, image: x, command: [vllm, serve, M, --kv-transfer-config, X, --port, $(PORT)], env: [{name: PORT, value: "9000"}]`
 	const own = `initContainers: [{name: proxy, image: "llm-d-routing-sidecar:v0.7", args: [--port=$(PORT), --enable-ssrf-protection, --inference-pool=a/b], env: [{name: PORT, value: "8080"}]}], `
+	const proxy = `{name: proxy, image: nginx, restartPolicy: Always, ports: [{containerPort: 8000}]}`
 	worker, decoder := v1alpha1.ComponentTypeWorker, v1alpha1.ComponentTypeDecoder
 	cases := map[string]struct {
 		reason string
@@ -84,6 +85,12 @@ func TestPortOfVariable(t *testing.T) {
 		"Other":      {"The two differ.", worker, `containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8000, 8000, []string{"clients connect to port 8000, but --port makes the engine listen on 9000: use one port for both"}}},
 		"Sidecar":    {"The routing sidecar takes the engine's port.", decoder, `containers: [` + engine + `}]`, want{9000, 8200, nil}},
 		"OwnSidecar": {"So does one of the user's.", decoder, own + `containers: [` + engine + `}]`, want{8080, 9000, nil}},
+		"BehindOwn":  {"The probe asks the engine, and clients the user's routing sidecar.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8080, 8000, []string{"the readiness probe connects to port 8000, but --port makes the engine listen on 9000: use one port for both"}}},
+		"OwnProbe":   {"Nobody asks the engine at the port that it lists.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8000}], readinessProbe: {exec: {command: [ok]}}}]`, want{8080, 8000, nil}},
+		"PortOfOwn":  {"The engine lists the port of the user's routing sidecar.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8080}]}]`, want{8080, 8080, nil}},
+		"Proxy":      {"Clients connect to a proxy of the user's.", worker, `containers: [` + engine + `, ports: [{name: http, containerPort: 8000}]}, ` + proxy + `]`, want{8000, 8000, nil}},
+		"InitProxy":  {"It may start before the engine.", worker, `initContainers: [` + proxy + `], containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8000, 8000, nil}},
+		"NoProxy":    {"Another container has another port.", worker, `containers: [` + engine + `, ports: [{containerPort: 8001}]}, ` + proxy + `]`, want{8001, 8001, []string{"clients connect to port 8001, but --port makes the engine listen on 9000: use one port for both"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

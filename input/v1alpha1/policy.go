@@ -217,15 +217,17 @@ type Routes struct {
 	AllowedHostnames []string `json:"allowedHostnames,omitempty"`
 
 	// AllowedFilters are filters that routes may have although they send requests to other
-	// backends. There are none by default.
+	// backends. There are none by default. Only the experimental channel of the Gateway API
+	// has ExternalAuth.
 	// +optional
 	// +kubebuilder:validation:MaxItems=3
 	AllowedFilters []RouteFilter `json:"allowedFilters,omitempty"`
 
 	// ExperimentalFields says whether routes may have retry, sessionPersistence and
 	// useDefaultGateways, and Gateways defaultScope. Only the experimental channel of the
-	// Gateway API has these fields. Allow them if all clusters have its definitions: where
-	// one lacks a field, nothing of a service with it can be applied. Defaults to Deny.
+	// Gateway API has these fields, and lets ports alone tell the parentRefs to one gateway
+	// apart. Allow them if all clusters have its definitions: where one lacks a field,
+	// nothing of a service with it can be applied. Defaults to Deny.
 	// +optional
 	ExperimentalFields Access `json:"experimentalFields,omitempty"`
 

@@ -33,7 +33,7 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	if role.HTTPRoute != nil {
 		errs = append(errs, readSpec(role.HTTPRoute, path.Child("httproute"), gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList {
 			readable = true
-			return append(checkRoute(p, &spec), access.checkRules(p, &spec)...)
+			return append(checkRoute(p, &spec, access.experimental()), access.checkRules(p, &spec)...)
 		})...)
 	}
 	var g gateway.GatewaySpec
@@ -129,8 +129,8 @@ func readSpec(doc *kube.Document, path *field.Path, schema *gatewayschema.Schema
 	return append(errs, refused...)
 }
 
-func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
-	errs := routeLimits(path, spec)
+func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec, experimental bool) field.ErrorList {
+	errs := routeLimits(path, spec, experimental)
 	if len(errs) == 0 {
 		errs = checkTexts(path, spec)
 	}

@@ -99,8 +99,7 @@ type parent struct{ group, kind, namespace, name, section string }
 func (a *routeAccess) foreignNamespaces(p parent, hasGateway bool) []string {
 	var all []string
 	for _, n := range a.referenced(p.namespace) {
-		c := ClusterPlan{Base: baseName(a.service, scheduling.Target{Namespace: n})}
-		own := hasGateway && p.kind == kindGateway && p.group == gateway.GroupName && p.name == c.GatewayName() && slices.Contains(a.namespaces, n)
+		own := hasGateway && p.kind == kindGateway && p.group == gateway.GroupName && p.name == a.clusterIn(n).GatewayName() && slices.Contains(a.namespaces, n)
 		if n != a.service.Namespace && !own {
 			all = append(all, n)
 		}

@@ -29,12 +29,16 @@ const (
 // only the gateway reads. It may send requests anywhere, and some gateways take parts of their
 // own configuration from it.
 var harmlessFilters = []gateway.HTTPRouteFilterType{
-	"", // filterLimits refuses a missing type.
+	"", // filterUnion refuses a missing type, and letters of the wrong case.
 	gateway.HTTPRouteFilterRequestHeaderModifier,
 	gateway.HTTPRouteFilterResponseHeaderModifier,
 	gateway.HTTPRouteFilterRequestRedirect,
 	gateway.HTTPRouteFilterURLRewrite,
 	gateway.HTTPRouteFilterCORS,
+}
+
+func isHarmless(t gateway.HTTPRouteFilterType) bool {
+	return slices.ContainsFunc(harmlessFilters, func(h gateway.HTTPRouteFilterType) bool { return strings.EqualFold(string(h), string(t)) })
 }
 
 // checkRules refuses rules that send requests to backends of other tenants.
@@ -53,12 +57,17 @@ func (a *routeAccess) checkRules(path *field.Path, spec *gateway.HTTPRouteSpec) 
 	return errs
 }
 
+// experimental tells that all clusters have the experimental channel of the Gateway API.
+func (a *routeAccess) experimental() bool {
+	return a.routes.ExperimentalFields == inputv1alpha1.Allow
+}
+
 var messageExperimental = "must be left out, unless the platform team allows it: only the experimental channel of the Gateway API has it" + setBy("routes.experimentalFields")
 
 // checkExperimental refuses fields of a rule that the definitions of the Gateway API's standard channel lack (config/crd/standard of v1.6.1). The
 // API server refuses the route then, and Crossplane applies nothing of the service and writes no status.
 func (a *routeAccess) checkExperimental(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
-	if a.routes.ExperimentalFields == inputv1alpha1.Allow {
+	if a.experimental() {
 		return nil
 	}
 	var errs field.ErrorList
@@ -73,7 +82,7 @@ func (a *routeAccess) checkExperimental(path *field.Path, rule *gateway.HTTPRout
 
 // checkDefaultGateways refuses the fields about default gateways for the same reason.
 func (a *routeAccess) checkDefaultGateways(path *field.Path, route *gateway.HTTPRouteSpec, own *gateway.GatewaySpec) field.ErrorList {
-	if a.routes.ExperimentalFields == inputv1alpha1.Allow {
+	if a.experimental() {
 		return nil
 	}
 	var errs field.ErrorList
@@ -91,7 +100,7 @@ func (a *routeAccess) checkFilters(path *field.Path, filters []gateway.HTTPRoute
 	for i := range filters {
 		f, at := &filters[i], path.Index(i)
 		for _, t := range filterTypes(f) {
-			if !slices.Contains(harmlessFilters, t) && !slices.Contains(a.routes.AllowedFilters, inputv1alpha1.RouteFilter(t)) {
+			if !isHarmless(t) && !slices.Contains(a.routes.AllowedFilters, inputv1alpha1.RouteFilter(t)) {
 				errs = append(errs, field.Invalid(at.Child("type"), text.Value(string(t)), "must be a filter that keeps requests on this route; the platform team can allow RequestMirror, ExternalAuth and ExtensionRef with routes.allowedFilters in the Composition's input"))
 			}
 		}
@@ -148,8 +157,8 @@ func filterTypes(f *gateway.HTTPRouteFilter) []gateway.HTTPRouteFilterType {
 	return types
 }
 
-// checkBackend refuses backends that may belong to other tenants. A rule, unlike a filter, may
-// always name the service's own pool.
+// checkBackend refuses backends that may belong to other tenants, and incomplete ones. A rule, unlike a filter, may always name the
+// service's own pool.
 func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectReference, ofRule bool) field.ErrorList {
 	kind, name := string(ptr.Deref(ref.Kind, "")), string(ref.Name)
 	namespace := string(ptr.Deref(ref.Namespace, ""))
@@ -160,8 +169,8 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 		return errs
 	}
 	for _, n := range a.referenced(namespace) {
-		c := ClusterPlan{Base: baseName(a.service, scheduling.Target{Namespace: n}), Target: scheduling.Target{Namespace: n}}
-		ownPool := ofRule && slices.Contains(a.namespaces, n) && NamesPool(a.service, &c, name, namespace, kind)
+		c := a.clusterIn(n)
+		ownPool := ofRule && slices.Contains(a.namespaces, n) && NamesPool(a.service, c, name, namespace, kind)
 		switch {
 		case n == a.service.Namespace, ownPool, inputv1alpha1.MatchesAny(a.routes.AllowedBackendNamespaces, n):
 		case namespace != "":
@@ -174,7 +183,36 @@ func (a *routeAccess) checkBackend(path *field.Path, ref *gateway.BackendObjectR
 			return field.ErrorList{field.Invalid(path.Child("name"), text.Value(name), fmt.Sprintf("%s: in the namespace %s, where the placement puts the route, backends may belong to other tenants; the platform team can allow them with routes.allowedBackendNamespaces in the Composition's input", remedy, n))}
 		}
 	}
-	return nil
+	return a.checkComplete(path, ref, ofRule)
+}
+
+// clusterIn is a plan of any cluster in which the service has this namespace. It has only what names go by.
+func (a *routeAccess) clusterIn(namespace string) *ClusterPlan {
+	t := scheduling.Target{Namespace: namespace}
+	return &ClusterPlan{Base: baseName(a.service, t), Target: t}
+}
+
+// checkComplete refuses a backend that lacks what the CRD requires. The function completes those of rules that mean the service's pool.
+func (a *routeAccess) checkComplete(path *field.Path, ref *gateway.BackendObjectReference, ofRule bool) field.ErrorList {
+	kind, namespace := ptr.Deref(ref.Kind, "Service"), string(ptr.Deref(ref.Namespace, ""))
+	isOther := func(n string) bool {
+		return !NamesPool(a.service, a.clusterIn(n), string(ref.Name), namespace, string(kind))
+	}
+	if ofRule && !slices.ContainsFunc(a.namespaces, isOther) || ref.Name == "" {
+		return nil
+	}
+	const message = "must not be empty"
+	var errs field.ErrorList
+	if kind == "" {
+		errs = append(errs, field.Invalid(path.Child("kind"), "", message))
+	}
+	if ref.Namespace != nil && namespace == "" {
+		errs = append(errs, field.Invalid(path.Child("namespace"), "", message))
+	}
+	if ref.Port == nil && ptr.Deref(ref.Group, "") == "" && kind == "Service" {
+		errs = append(errs, field.Required(path.Child("port"), "must be the port of the Service"))
+	}
+	return errs
 }
 
 // checkObjectName refuses names that no object has. With an '@' in the name of a TraefikService or of a Middleware,

@@ -54,12 +54,12 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// TestExperimentalFields proves that rules have no field which the definitions of most clusters lack, unless the platform team allows it.
+// TestExperimentalFields proves that routes have nothing which the definitions of most clusters refuse, unless the platform team allows it.
 func TestExperimentalFields(t *testing.T) {
-	const route = `{"parentRefs":[{"name":"gw"}],"rules":[{"timeouts":{"request":"10s"}},{"retry":{"attempts":2},"sessionPersistence":{"type":"Cookie"}}]}`
+	const route = `{"parentRefs":[{"name":"gw","port":80},{"name":"gw","port":81}],"rules":[{"timeouts":{"request":"10s"}},{"retry":{"attempts":2},"sessionPersistence":{"type":"Cookie"}}]}`
 	for access, want := range map[inputv1alpha1.Access][]string{
-		"":                  {"httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
-		inputv1alpha1.Deny:  {"httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
+		"":                  {"httproute.parentRefs[1]", "httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
+		inputv1alpha1.Deny:  {"httproute.parentRefs[1]", "httproute.rules[1].retry", "httproute.rules[1].sessionPersistence"},
 		inputv1alpha1.Allow: nil,
 	} {
 		in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{ExperimentalFields: access}}}

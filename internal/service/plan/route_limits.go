@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -27,13 +27,14 @@ const (
 )
 
 // routeLimits checks what the HTTPRoute CRD (v1.6) has rules of CEL for. An object against them is refused here, because Crossplane
-// would stop halfway through applying if the API server refused it. TestRouteLimits and TestRandomRoutes compare with the CRD.
-func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
-	errs := parentsApart(path.Child("parentRefs"), spec.ParentRefs)
+// would stop halfway through applying if the API server refused it. experimental tells that clusters have the experimental channel, whose
+// rules differ. TestRouteLimits and TestRandomRoutes compare with the CRDs of both.
+func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec, experimental bool) field.ErrorList {
+	errs := parentsApart(path.Child("parentRefs"), spec.ParentRefs, experimental)
 	matches, names := 0, map[gateway.SectionName]bool{}
 	for i := range spec.Rules {
 		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
-		errs = append(errs, ruleLimits(at, rule)...)
+		errs = append(errs, ruleLimits(at, rule, experimental)...)
 		if rule.Name != nil && names[*rule.Name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), text.Value(string(*rule.Name))))
 		} else if rule.Name != nil {
@@ -47,44 +48,54 @@ func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList 
 	return errs
 }
 
-// parentsApart checks that references to the same parent differ in section or port.
-func parentsApart(path *field.Path, refs []gateway.ParentReference) field.ErrorList {
+// parentsApart checks that references to the same parent are told apart, by sections alone or by sections and ports.
+func parentsApart(path *field.Path, refs []gateway.ParentReference, byPort bool) field.ErrorList {
+	message := "must have another sectionName than %s, which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port" + setBy("routes.experimentalFields")
+	if byPort {
+		message = "must have another sectionName or port than %s, which names the same gateway, and each of the two only if that has it too"
+	}
 	var errs field.ErrorList
 	for i := range refs {
-		for j := range i {
-			a, b := refs[j], refs[i]
-			first, second := parentOfRoute(&a), parentOfRoute(&b)
-			section := first.section == second.section || first.section == "" || second.section == ""
-			if first.section, second.section = "", ""; first != second {
-				continue
-			}
-			port := ptr.Deref(a.Port, 0) == ptr.Deref(b.Port, 0) || ptr.Deref(a.Port, 0) == 0 || ptr.Deref(b.Port, 0) == 0
-			if section && port {
-				errs = append(errs, field.Invalid(path.Index(i), text.Value(string(b.Name)), fmt.Sprintf("must have another sectionName or port than %s, which names the same gateway", path.Index(j))))
-				break
-			}
+		if j := slices.IndexFunc(refs[:i], func(r gateway.ParentReference) bool { return collide(&r, &refs[i], byPort) }); j >= 0 {
+			errs = append(errs, field.Invalid(path.Index(i), text.Value(string(refs[i].Name)), fmt.Sprintf(message, path.Index(j))))
 		}
 	}
 	return errs
 }
 
-func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule) field.ErrorList {
+// collide tells whether two references name the same parent, and nothing tells them apart.
+func collide(a, b *gateway.ParentReference, byPort bool) bool {
+	first, second := parentOfRoute(a), parentOfRoute(b)
+	section, other := first.section, second.section
+	if first.section, second.section = "", ""; first != second {
+		return false
+	}
+	if !byPort {
+		return section == "" || other == "" || section == other
+	}
+	port, otherPort := ptr.Deref(a.Port, 0), ptr.Deref(b.Port, 0)
+	return (section == "") != (other == "") || (port == 0) != (otherPort == 0) || section == other && port == otherPort
+}
+
+func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule, experimental bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rule.Matches {
-		errs = append(errs, matchLimits(path.Child("matches").Index(i).Child("path"), rule.Matches[i].Path)...)
+		errs = append(errs, matchLimits(path.Child("matches").Index(i), &rule.Matches[i], experimental)...)
 	}
-	onePrefix, replacing := matchesOnePrefix(rule.Matches), 0
+	onePrefix, replacing := matchesOnePrefix(rule.Matches), map[gateway.HTTPRouteFilterType]int{}
 	for i := range rule.BackendRefs {
-		if slices.ContainsFunc(rule.BackendRefs[i].Filters, replacesPrefix) {
-			replacing++
+		for _, f := range rule.BackendRefs[i].Filters {
+			if replacesPrefix(f) {
+				replacing[f.Type]++
+			}
 		}
 	}
+	// The CRD's rules count the backends with a filter, and are silent about several.
+	silent := replacing[gateway.HTTPRouteFilterRequestRedirect] != 1 && replacing[gateway.HTTPRouteFilterURLRewrite] != 1
 	errs = append(errs, filterLimits(path.Child("filters"), rule.Filters, onePrefix)...)
 	for i := range rule.BackendRefs {
 		b, at := &rule.BackendRefs[i], path.Child("backendRefs").Index(i)
-		errs = append(errs, backendPort(at, &b.BackendObjectReference)...)
-		// The CRD's rule counts the backends, and is silent about several.
-		errs = append(errs, filterLimits(at.Child("filters"), b.Filters, onePrefix || replacing > 1)...)
+		errs = append(errs, filterLimits(at.Child("filters"), b.Filters, onePrefix || silent)...)
 	}
 	if len(rule.BackendRefs) > 0 && slices.ContainsFunc(rule.Filters, func(f gateway.HTTPRouteFilter) bool { return f.Type == gateway.HTTPRouteFilterRequestRedirect }) {
 		errs = append(errs, field.Forbidden(path.Child("backendRefs"), "must be left out of a rule with a RequestRedirect: redirected requests reach no backend"))
@@ -125,15 +136,6 @@ func sessionLimits(path *field.Path, s *gateway.SessionPersistence) field.ErrorL
 	return errs
 }
 
-// backendPort requires a port of a Service. The pool brings its own, so backends that may mean the
-// pool need none.
-func backendPort(path *field.Path, b *gateway.BackendObjectReference) field.ErrorList {
-	if b.Port == nil && ptr.Deref(b.Group, "") == "" && cmp.Or(ptr.Deref(b.Kind, ""), "Service") == "Service" && b.Name != "" && !strings.HasSuffix(string(b.Name), naming.PoolSuffix) {
-		return field.ErrorList{field.Required(path.Child("port"), "must be the port of the Service")}
-	}
-	return nil
-}
-
 func timeoutLimits(path *field.Path, t *gateway.HTTPRouteTimeouts) field.ErrorList {
 	if t.Request == nil || t.BackendRequest == nil {
 		return nil
@@ -146,11 +148,17 @@ func timeoutLimits(path *field.Path, t *gateway.HTTPRouteTimeouts) field.ErrorLi
 	return field.ErrorList{field.Invalid(path, text.Value(string(*t.BackendRequest)), fmt.Sprintf("must be at most the timeout of the whole request, %s", *t.Request))}
 }
 
-func matchLimits(path *field.Path, m *gateway.HTTPPathMatch) field.ErrorList {
-	if m == nil || m.Value == nil || ptr.Deref(m.Type, "") == gateway.PathMatchRegularExpression || plainPath(*m.Value) {
-		return nil
+func matchLimits(path *field.Path, m *gateway.HTTPRouteMatch, experimental bool) field.ErrorList {
+	var errs field.ErrorList
+	if p := m.Path; p != nil && p.Value != nil && ptr.Deref(p.Type, "") != gateway.PathMatchRegularExpression && !plainPath(*p.Value) {
+		errs = append(errs, field.Invalid(path.Child("path", "value"), text.Value(*p.Value), messagePlainPath))
 	}
-	return field.ErrorList{field.Invalid(path.Child("value"), text.Value(*m.Value), messagePlainPath)}
+	for i, h := range m.Headers {
+		if experimental && !headerValue.MatchString(h.Value) {
+			errs = append(errs, field.Invalid(path.Child("headers").Index(i).Child("value"), text.Value(h.Value), messageHeaderValue+": the experimental channel of the Gateway API takes no others"))
+		}
+	}
+	return errs
 }
 
 const messagePlainPath = "must start with '/', be in the characters of a URL, and have no empty part, no '.' and no '..' between slashes, and no '#' or '%2f'"
@@ -226,13 +234,10 @@ func union(path *field.Path, what, of string, isSet map[string]bool) field.Error
 }
 
 func mirrorLimits(path *field.Path, m *gateway.HTTPRequestMirrorFilter) field.ErrorList {
-	if m == nil {
+	if m == nil || m.Fraction == nil {
 		return nil
 	}
-	errs := backendPort(path.Child("backendRef"), &m.BackendRef)
-	if m.Fraction == nil {
-		return errs
-	}
+	var errs field.ErrorList
 	if m.Percent != nil {
 		errs = append(errs, field.Forbidden(path.Child("fraction"), "must be left out beside percent"))
 	}
@@ -261,8 +266,7 @@ func authLimits(path *field.Path, a *gateway.HTTPExternalAuthFilter) field.Error
 	if a == nil {
 		return nil
 	}
-	errs := backendPort(path.Child("backendRef"), &a.BackendRef)
-	return append(errs, union(path, "an ExternalAuth filter of protocol", string(a.ExternalAuthProtocol), map[string]bool{"grpc": a.GRPCAuthConfig != nil, "http": a.HTTPAuthConfig != nil})...)
+	return union(path, "an ExternalAuth filter of protocol", string(a.ExternalAuthProtocol), map[string]bool{"grpc": a.GRPCAuthConfig != nil, "http": a.HTTPAuthConfig != nil})
 }
 
 var knownFilters = append([]gateway.HTTPRouteFilterType{
@@ -289,11 +293,10 @@ func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 
 // gatewayLimits checks most of what the Gateway CRD has rules of CEL or alternatives for.
 func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
-	var errs field.ErrorList
-	for i, a := range spec.Addresses {
-		if ip, err := netip.ParseAddr(a.Value); (err != nil || ip.Zone() != "") && a.Value != "" && ptr.Deref(a.Type, gateway.IPAddressType) == gateway.IPAddressType {
-			errs = append(errs, field.Invalid(path.Child("addresses").Index(i).Child("value"), text.Value(a.Value), "must be an IP address, or have another type, such as Hostname"))
-		}
+	errs := addressLimits(path.Child("addresses"), spec.Addresses)
+	if i, at := spec.Infrastructure, path.Child("infrastructure"); i != nil {
+		errs = append(errs, keyLimits(at.Child("labels"), i.Labels)...)
+		errs = append(errs, keyLimits(at.Child("annotations"), i.Annotations)...)
 	}
 	listenerAt := map[string]int{}
 	for i := range spec.Listeners {
@@ -305,6 +308,47 @@ func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList 
 			listenerAt[id] = i
 		}
 		errs = append(errs, listenerLimits(at, l)...)
+	}
+	return errs
+}
+
+// addressLimits checks the addresses that a Gateway asks for. Those of other types mean what the gateway says.
+func addressLimits(path *field.Path, addresses []gateway.GatewaySpecAddress) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, a := range addresses {
+		kind, at := ptr.Deref(a.Type, gateway.IPAddressType), path.Index(i).Child("value")
+		id := fmt.Sprintf("%s %s", kind, a.Value)
+		ip, err := netip.ParseAddr(a.Value)
+		switch {
+		case a.Value == "", kind != gateway.IPAddressType && kind != gateway.HostnameAddressType:
+		case seen[id]:
+			errs = append(errs, field.Duplicate(at, text.Value(a.Value)))
+		case kind == gateway.HostnameAddressType:
+			errs = append(errs, checkHostname(at, a.Value)...)
+		case err != nil, ip.Zone() != "":
+			errs = append(errs, field.Invalid(at, text.Value(a.Value), "must be an IP address, or have another type, such as Hostname"))
+		}
+		seen[id] = true
+	}
+	return errs
+}
+
+// maxKeyPrefix is how many characters the part of a key before the slash may have. Kubernetes allows one more.
+const maxKeyPrefix = 252
+
+// keyLimits checks the keys of labels or annotations, of which the CRD requires what Kubernetes requires of labels.
+func keyLimits[K, V ~string](path *field.Path, of map[K]V) field.ErrorList {
+	var errs field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		key := string(k)
+		problems := validation.IsQualifiedName(key)
+		if prefix, _, _ := strings.Cut(key, "/"); len(problems) == 0 && len(prefix) > maxKeyPrefix {
+			problems = []string{fmt.Sprintf("prefix part must be no more than %d bytes", maxKeyPrefix)}
+		}
+		if len(problems) > 0 {
+			errs = append(errs, field.Invalid(path.Key(text.Value(key)), text.Value(key), problems[0]))
+		}
 	}
 	return errs
 }

@@ -11,25 +11,42 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/schematest"
-	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// definition is the real one, of the experimental channel: it has all fields.
-func definition(t *testing.T, plural string) *schematest.Schema {
+// channels are those of the Gateway API, by what the platform team says of the fields that only one has.
+var channels = map[inputv1alpha1.Access]string{inputv1alpha1.Allow: "experimental", inputv1alpha1.Deny: "standard"}
+
+// loaded are the results of definitions, which take a second each.
+var loaded = map[string]map[inputv1alpha1.Access]*schematest.Schema{}
+
+// definitions are the real ones of both channels.
+func definitions(t *testing.T, plural string) map[inputv1alpha1.Access]*schematest.Schema {
 	t.Helper()
+	if all, has := loaded[plural]; has {
+		return all
+	}
 	pkg, err := gobuild.Import("sigs.k8s.io/gateway-api/apis/v1", ".", gobuild.FindOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := schematest.NewFromFile(filepath.Join(pkg.Dir, "..", "..", "config", "crd", "experimental", "gateway.networking.k8s.io_"+plural+".yaml"))
-	if err != nil {
-		t.Fatal(err)
+	all := map[inputv1alpha1.Access]*schematest.Schema{}
+	for experimental, channel := range channels {
+		s, err := schematest.NewFromFile(filepath.Join(pkg.Dir, "..", "..", "config", "crd", channel, "gateway.networking.k8s.io_"+plural+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[experimental] = s
 	}
-	return s
+	loaded[plural] = all
+	return all
 }
 
 // repeated is a list of an element so many times, with its number for each %d.
@@ -41,21 +58,46 @@ func repeated(n int, element string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-func checkedRoute(t *testing.T, doc string) field.ErrorList {
+func checkedRoute(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList {
 	t.Helper()
-	spec := gateway.HTTPRouteSpec{}
-	return readSpec(document(t, doc), field.NewPath("httproute"), gatewayschema.HTTPRoute, &spec, func(p *field.Path) field.ErrorList { return checkRoute(p, &spec) })
+	return checkedRole(&v1alpha1.Role{HTTPRoute: document(t, doc)}, experimental)
 }
 
-func checkedGateway(t *testing.T, doc string) field.ErrorList {
+func checkedGateway(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList {
 	t.Helper()
-	spec := gateway.GatewaySpec{}
-	return readSpec(document(t, doc), field.NewPath("gateway"), gatewayschema.Gateway, &spec, func(p *field.Path) field.ErrorList { return checkGateway(p, &spec) })
+	return checkedRole(&v1alpha1.Role{Gateway: document(t, doc)}, experimental)
+}
+
+// checkedRole returns what is wrong with the route and the Gateway of a router, if the platform team allows everything that clusters accept.
+func checkedRole(role *v1alpha1.Role, experimental inputv1alpha1.Access) field.ErrorList {
+	in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{
+		AllowedParentRefs:        []inputv1alpha1.AllowedParentRef{{Namespace: "*", Name: "*"}},
+		AllowedAddresses:         []string{"*"},
+		AllowedTLSOptions:        []string{"a.example.com/b"},
+		AllowedHostnames:         []string{"*"},
+		AllowedFilters:           []inputv1alpha1.RouteFilter{inputv1alpha1.FilterRequestMirror, inputv1alpha1.FilterExternalAuth, inputv1alpha1.FilterExtensionRef},
+		AllowedBackendNamespaces: []string{"*"},
+		ExperimentalFields:       experimental,
+	}}}
+	inputv1alpha1.Default(in)
+	service := naming.Identity{Name: "svc", Namespace: "team"}
+	_, errs := (&Router{}).planRoute(nil, *role, newRouteAccess(service, &v1alpha1.InferenceServiceSpec{}, in, newTenantPolicy(service, in), &scheduling.Snapshot{}))
+	return errs
 }
 
 type limit struct {
 	reason, spec string
-	want         []string
+	// standard tells that the clusters have the standard channel.
+	standard bool
+	want     []string
+}
+
+// channel says which fields the clusters have.
+func (l limit) channel() inputv1alpha1.Access {
+	if l.standard {
+		return inputv1alpha1.Deny
+	}
+	return inputv1alpha1.Allow
 }
 
 // The message about an unknown field names the version of the Gateway API in go.mod.
@@ -142,6 +184,24 @@ func TestRouteLimits(t *testing.T) {
 				`httproute.rules[0].backendRefs[1].port: Invalid value: 65536: must be from 1 to 65535`,
 			},
 		},
+		"PortOfPool": {
+			reason: "A filter leads to the pool by no Service, and another pool has none.",
+			spec:   rule(`filters: [{type: RequestMirror, requestMirror: {backendRef: {name: svc-pool}}}, {type: ExternalAuth, externalAuth: {protocol: GRPC, grpc: {}, backendRef: {name: svc-pool}}}], backendRefs: [{name: other-pool}, {name: svc-pool, namespace: a}]`),
+			want: []string{
+				`httproute.rules[0].backendRefs[0].port: Required value: must be the port of the Service`,
+				`httproute.rules[0].backendRefs[1].port: Required value: must be the port of the Service`,
+				`httproute.rules[0].filters[0].requestMirror.backendRef.port: Required value: must be the port of the Service`,
+				`httproute.rules[0].filters[1].externalAuth.backendRef.port: Required value: must be the port of the Service`,
+			},
+		},
+		"EmptyKind": {
+			reason: "The function writes the kind and namespace of its pool, and of no other backend.",
+			spec:   rule(`backendRefs: [{name: a, port: 1, kind: "", namespace: ""}, {name: svc-pool, kind: "", namespace: ""}]`),
+			want: []string{
+				`httproute.rules[0].backendRefs[0].kind: Invalid value: "": must not be empty`,
+				`httproute.rules[0].backendRefs[0].namespace: Invalid value: "": must not be empty`,
+			},
+		},
 		"RuleNames": {
 			reason: "Each rule has a name of its own.",
 			spec:   `{rules: [{name: a}, {name: a}]}`,
@@ -150,7 +210,25 @@ func TestRouteLimits(t *testing.T) {
 		"ParentTwice": {
 			reason: "A gateway that is named twice is named by section or port.",
 			spec:   `{parentRefs: [{name: g}, {name: h, port: 1}, {name: g, kind: Gateway, sectionName: a}, {name: h, port: 2}, {name: g, namespace: x}]}`,
-			want:   []string{`httproute.parentRefs[2]: Invalid value: "g": must have another sectionName or port than httproute.parentRefs[0], which names the same gateway`},
+			want:   []string{`httproute.parentRefs[2]: Invalid value: "g": must have another sectionName or port than httproute.parentRefs[0], which names the same gateway, and each of the two only if that has it too`},
+		},
+		"ParentPorts": {
+			reason: "Two listeners of a gateway may have one port each.",
+			spec:   `{parentRefs: [{name: g, port: 1}, {name: g, port: 2}, {name: h, sectionName: a, port: 1}, {name: h, sectionName: a, port: 2}]}`,
+		},
+		"ParentPortsStandard": {
+			reason:   "The standard channel does not tell references apart by ports.",
+			standard: true,
+			spec:     `{parentRefs: [{name: g, port: 1}, {name: g, port: 2}, {name: h, sectionName: a, port: 1}, {name: h, sectionName: b}]}`,
+			want:     []string{`httproute.parentRefs[1]: Invalid value: "g": must have another sectionName than httproute.parentRefs[0], which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port (routes.experimentalFields in the Composition's input)`},
+		},
+		"ParentMixed": {
+			reason: "What one reference to a gateway has, the others have too.",
+			spec:   `{parentRefs: [{name: g, sectionName: a, port: 1}, {name: g, sectionName: b}, {name: h, sectionName: a, port: 1}, {name: h, port: 2}]}`,
+			want: []string{
+				`httproute.parentRefs[1]: Invalid value: "g": must have another sectionName or port than httproute.parentRefs[0], which names the same gateway, and each of the two only if that has it too`,
+				`httproute.parentRefs[3]: Invalid value: "h": must have another sectionName or port than httproute.parentRefs[2], which names the same gateway, and each of the two only if that has it too`,
+			},
 		},
 		"Redirect": {
 			reason: "Nothing reaches a backend.",
@@ -212,6 +290,16 @@ func TestRouteLimits(t *testing.T) {
 				{matches: [{path: {type: Exact, value: /a}}], backendRefs: [{name: a, port: 1, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}]}`,
 			want: []string{`httproute.rules[1].backendRefs[0].filters[0].urlRewrite.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`},
 		},
+		"PrefixOfEither": {
+			reason: "It counts those with a filter of one type.",
+			spec: `{rules: [{matches: [{path: {value: /a}}, {path: {value: /b}}], backendRefs: [
+				{name: a, port: 1, filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]},
+				{name: b, port: 1, filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}]}`,
+			want: []string{
+				`httproute.rules[0].backendRefs[0].filters[0].urlRewrite.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`,
+				`httproute.rules[0].backendRefs[1].filters[0].requestRedirect.path.type: Invalid value: "ReplacePrefixMatch": must be ReplaceFullPath, unless the rule has exactly one match, of type PathPrefix`,
+			},
+		},
 		"NoMatches": {
 			reason: "An empty list is not defaulted to the prefix /.",
 			spec:   `{rules: [{matches: [], filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]}]}`,
@@ -248,6 +336,19 @@ func TestRouteLimits(t *testing.T) {
 				`httproute.rules[0].matches[0].headers[2].name: Duplicate value: "c"`,
 				`httproute.rules[0].matches[0].headers[3].name: Required value: must be set`,
 			},
+		},
+		"HeaderValues": {
+			reason: "The experimental channel lets blanks stand alone, between other characters.",
+			spec:   match(`{headers: [{name: a, value: "b c"}, {name: b, value: "b  c"}, {name: c, type: RegularExpression, value: " c"}]}`),
+			want: []string{
+				`httproute.rules[0].matches[0].headers[1].value: Invalid value: "b  c": must have visible ASCII characters, with at most one blank between two: the experimental channel of the Gateway API takes no others`,
+				`httproute.rules[0].matches[0].headers[2].value: Invalid value: " c": must have visible ASCII characters, with at most one blank between two: the experimental channel of the Gateway API takes no others`,
+			},
+		},
+		"SetValues": {
+			reason: "That goes for headers that a filter sets, too.",
+			spec:   filter(`{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: "b  c"}], add: [{name: b, value: "b c\td"}]}}`),
+			want:   []string{`httproute.rules[0].filters[0].requestHeaderModifier.set[0].value: Invalid value: "b  c": must have visible ASCII characters, with at most one blank between two, and each '%' twice: it begins a format operator in Envoy`},
 		},
 		"Sessions": {
 			reason: "Cookies have what belongs to them.",
@@ -293,16 +394,23 @@ func TestRouteLimits(t *testing.T) {
 			want:   []string{`httproute.rules[0].timeouts.backendRequest: Invalid value: "1m": must be at most the timeout of the whole request, 10s`},
 		},
 	}
-	crd := definition(t, "httproutes")
+	crds := definitions(t, "httproutes")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			compareLimit(t, tc, checkedRoute(t, tc.spec), crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
+			compareLimit(t, tc, checkedRoute(t, tc.spec, tc.channel()), crds[tc.channel()].Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}
 }
 
 func TestGatewayLimits(t *testing.T) {
 	listener := func(l string) string { return `{gatewayClassName: c, listeners: [` + l + `]}` }
+	with := func(fields string) string {
+		return `{gatewayClassName: c, listeners: [{name: a, port: 80, protocol: HTTP}], ` + fields + `}`
+	}
+	addresses := func(list string) string { return with(`addresses: [` + list + `]`) }
+	infrastructure := func(fields string) string { return with(`infrastructure: {` + fields + `}`) }
+	const notName = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+	const notPrefix = `prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
 	cases := map[string]limit{
 		"Usual": {
 			reason: "What gateways have.",
@@ -320,8 +428,67 @@ func TestGatewayLimits(t *testing.T) {
 		},
 		"Addresses": {
 			reason: "Those without a type are IP addresses.",
-			spec:   `{gatewayClassName: c, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{value: a.example.com}, {type: Hostname, value: a.example.com}, {value: "::1"}]}`,
+			spec:   addresses(`{value: a.example.com}, {type: Hostname, value: a.example.com}, {value: "::1"}`),
 			want:   []string{`gateway.addresses[0].value: Invalid value: "a.example.com": must be an IP address, or have another type, such as Hostname`},
+		},
+		"AddressTwice": {
+			reason: "An address is asked for once. What other types mean is up to the gateway.",
+			spec: addresses(`{value: 10.0.0.1}, {value: 10.0.0.2}, {type: IPAddress, value: 10.0.0.1}, {}, {type: IPAddress},
+				{type: Hostname, value: "*.example.com"}, {type: Hostname, value: "*.example.com"}, {type: NamedAddress, value: a}, {type: NamedAddress, value: a}`),
+			want: []string{
+				`gateway.addresses[2].value: Duplicate value: "10.0.0.1"`,
+				`gateway.addresses[6].value: Duplicate value: "*.example.com"`,
+			},
+		},
+		"AddressNames": {
+			reason: "A host name is one.",
+			spec:   addresses(`{type: Hostname, value: A.example.com}, {type: Hostname, value: "a.*"}, {type: NamedAddress, value: A_b}, {type: a.example.com/b, value: A_b}`),
+			want: []string{
+				`gateway.addresses[0].value: Invalid value: "A.example.com": must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path`,
+				`gateway.addresses[1].value: Invalid value: "a.*": must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path`,
+			},
+		},
+		"AddressEmpty": {
+			reason: "Without a value, the gateway assigns one, and an empty one is none.",
+			spec:   addresses(`{value: ""}, {type: Hostname, value: ""}`),
+			want: []string{
+				`gateway.addresses[0].value: Invalid value: "": must not be empty`,
+				`gateway.addresses[1].value: Invalid value: "": must not be empty`,
+			},
+		},
+		"Infrastructure": {
+			reason: "What labels and annotations may be.",
+			spec: infrastructure(`labels: {A_b.c: "", a.example.com/` + strings.Repeat("a", 63) + `: ` + strings.Repeat("a", 63) + `},
+				annotations: {` + strings.Repeat("a", 252) + `/a: "any text: ` + strings.Repeat("a", 4000) + `", a: ""}`),
+		},
+		"LabelKeys": {
+			reason: "Keys are names, perhaps with a domain before them. It has a character less than Kubernetes allows.",
+			spec:   infrastructure(`labels: {a b: x, A.example.com/b: x, /b: x, ` + strings.Repeat("a", 64) + `: x, ` + strings.Repeat("a", 253) + `/a: x}`),
+			want: []string{
+				`gateway.infrastructure.labels[/b]: Invalid value: "/b": prefix part must be non-empty`,
+				`gateway.infrastructure.labels[A.example.com/b]: Invalid value: "A.example.com/b": ` + notPrefix,
+				`gateway.infrastructure.labels[a b]: Invalid value: "a b": ` + notName,
+				`gateway.infrastructure.labels[` + strings.Repeat("a", 64) + `]: Invalid value: "` + strings.Repeat("a", 64) + `": name part must be no more than 63 bytes`,
+				`gateway.infrastructure.labels[` + text.Value(strings.Repeat("a", 253)) + `]: Invalid value: "` + text.Value(strings.Repeat("a", 253)) + `": prefix part must be no more than 252 bytes`,
+			},
+		},
+		"AnnotationKeys": {
+			reason: "Those of annotations, too.",
+			spec:   infrastructure(`annotations: {"": x, A.example.com/b: x, -a: x}`),
+			want: []string{
+				`gateway.infrastructure.annotations[-a]: Invalid value: "-a": ` + notName,
+				`gateway.infrastructure.annotations[A.example.com/b]: Invalid value: "A.example.com/b": ` + notPrefix,
+				`gateway.infrastructure.annotations[]: Invalid value: "": name part must be non-empty`,
+			},
+		},
+		"LabelValues": {
+			reason: "Values have limits.",
+			spec:   infrastructure(`labels: {a: "-", b: ` + strings.Repeat("a", 64) + `}, annotations: {a: ` + strings.Repeat("a", 4097) + `}`),
+			want: []string{
+				`gateway.infrastructure.annotations[a]: Too long: may not be more than 4096 characters`,
+				`gateway.infrastructure.labels[a]: Invalid value: "-": must match '^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'`,
+				`gateway.infrastructure.labels[b]: Too long: may not be more than 63 characters`,
+			},
 		},
 		"Same": {
 			reason: "Listeners differ in what they listen to.",
@@ -354,10 +521,10 @@ func TestGatewayLimits(t *testing.T) {
 			want:   []string{`gateway.listeners[0].hostname: Forbidden: must be left out of a listener of protocol TCP`},
 		},
 	}
-	crd := definition(t, "gateways")
+	crds := definitions(t, "gateways")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			compareLimit(t, tc, checkedGateway(t, tc.spec), crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
+			compareLimit(t, tc, checkedGateway(t, tc.spec, tc.channel()), crds[tc.channel()].Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a, namespace: b}, spec: `+tc.spec+`}`)))
 		})
 	}
 }
@@ -371,7 +538,7 @@ func TestAcceptedRoutes(t *testing.T) {
 		"BlanksInside": `{parentRefs: [{name: g}], rules: [{matches: [{headers: [{name: user-agent, type: RegularExpression, value: " a  bot"}]}]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errs := checkedRoute(t, doc); len(errs) > 0 {
+			if errs := checkedRoute(t, doc, inputv1alpha1.Deny); len(errs) > 0 {
 				t.Error(errs)
 			}
 		})
@@ -381,7 +548,7 @@ func TestAcceptedRoutes(t *testing.T) {
 // TestManyMistakes proves that a route within the limits of its lists, in which nearly everything is wrong, costs only some errors.
 func TestManyMistakes(t *testing.T) {
 	match := `{headers: ` + repeated(16, "{}") + `, queryParams: ` + repeated(16, "{}") + `}`
-	errs := checkedRoute(t, `{parentRefs: [{name: g}], rules: `+repeated(16, `{matches: `+repeated(64, match)+`}`)+`}`)
+	errs := checkedRoute(t, `{parentRefs: [{name: g}], rules: `+repeated(16, `{matches: `+repeated(64, match)+`}`)+`}`, inputv1alpha1.Allow)
 	if len(errs) != kube.MaxProblems {
 		t.Errorf("there are %d errors, want %d", len(errs), kube.MaxProblems)
 	}

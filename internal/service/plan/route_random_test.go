@@ -11,63 +11,82 @@ import (
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/gatewayschema"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
-// randomSpecs is how many specs a test makes up. Each takes some 2 ms.
-const randomSpecs = 1000
+// randomSpecs is how many specs a test makes up for a field. Each takes some 2 ms.
+const randomSpecs = 300
 
-// TestRandomRoutes makes up routes by the real CRD. Whatever an API server refuses of them is refused here, too. What it accepts may
+// TestRandomRoutes makes up routes by the real CRDs. Whatever an API server refuses of them is refused here, too. What it accepts may
 // still be refused, but not by the schema.
 func TestRandomRoutes(t *testing.T) {
-	randomly(t, "httproutes", `{"parentRefs": [{"name": "g"}]}`, "rules", gatewayschema.HTTPRoute, checkedRoute)
+	randomly(t, "httproutes", `{"parentRefs": [{"name": "g"}]}`, gatewayschema.HTTPRoute, checkedRoute, "parentRefs", "rules")
 }
 
 // TestRandomGateways does the same with Gateways.
 func TestRandomGateways(t *testing.T) {
-	randomly(t, "gateways", `{"gatewayClassName": "c"}`, "listeners", gatewayschema.Gateway, checkedGateway)
+	randomly(t, "gateways", `{"gatewayClassName": "c", "listeners": [{"name": "l", "port": 1, "protocol": "HTTP"}]}`, gatewayschema.Gateway, checkedGateway, "addresses", "infrastructure", "listeners", "tls")
 }
 
-// randomly checks specs with one random element of a list.
-func randomly(t *testing.T, plural, rest, list string, schema *gatewayschema.Schema, check func(t *testing.T, doc string) field.ErrorList) {
+// randomly checks specs with one random field.
+func randomly(t *testing.T, plural, rest string, schema *gatewayschema.Schema, check func(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList, fields ...string) {
 	t.Helper()
-	crd := definition(t, plural)
-	spec := crd.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	accepted, refused := 0, 0
-	for seed := range uint64(randomSpecs) {
-		r := random{rand.New(rand.NewPCG(seed, 0))}
-		doc := map[string]any{}
-		if err := json.Unmarshal([]byte(rest), &doc); err != nil {
-			t.Fatal(err)
+	for experimental, crd := range definitions(t, plural) {
+		spec := crd.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for _, name := range fields {
+			t.Run(channels[experimental]+" "+name, func(t *testing.T) {
+				of := spec.Properties[name]
+				accepted, refused := 0, 0
+				for seed := range uint64(randomSpecs) {
+					r := random{rand.New(rand.NewPCG(seed, 0))}
+					doc := map[string]any{}
+					if err := json.Unmarshal([]byte(rest), &doc); err != nil {
+						t.Fatal(err)
+					}
+					doc[name] = r.field(&of)
+					b, err := json.Marshal(doc)
+					if err != nil {
+						t.Fatal(err)
+					}
+					api := crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: ` + crd.CRD.Spec.Names.Kind + `, metadata: {name: a, namespace: b}, spec: ` + string(b) + `}`))
+					if len(api) == 0 {
+						accepted++
+						if errs := schema.Check(field.NewPath("spec"), kube.AsMap(document(t, string(b)))); len(errs) > 0 {
+							t.Errorf("seed %d: the API server accepts %s: %v", seed, b, errs)
+						}
+						continue
+					}
+					refused++
+					if errs := check(t, string(b), experimental); len(errs) == 0 {
+						t.Errorf("seed %d: nothing is wrong with %s; the API server says %v", seed, b, api)
+					}
+				}
+				if min(accepted, refused) < randomSpecs/20 {
+					t.Errorf("the API server accepts %d specs and refuses %d: these show little", accepted, refused)
+				}
+			})
 		}
-		element := r.value(spec.Properties[list].Items.Schema)
-		r.shorten(element.(map[string]any), spec.Properties[list].Items.Schema.Required)
-		doc[list] = []any{element}
-		b, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		api := crd.Validate([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: ` + crd.CRD.Spec.Names.Kind + `, metadata: {name: a, namespace: b}, spec: ` + string(b) + `}`))
-		if len(api) == 0 {
-			accepted++
-			if errs := schema.Check(field.NewPath("spec"), kube.AsMap(document(t, string(b)))); len(errs) > 0 {
-				t.Errorf("seed %d: the API server accepts %s: %v", seed, b, errs)
-			}
-			continue
-		}
-		refused++
-		if errs := check(t, string(b)); len(errs) == 0 {
-			t.Errorf("seed %d: nothing is wrong with %s; the API server says %v", seed, b, api)
-		}
-	}
-	if min(accepted, refused) < randomSpecs/10 {
-		t.Errorf("the API server accepts %d specs and refuses %d: these show little", accepted, refused)
 	}
 }
 
 // random makes up values by a schema.
 type random struct{ *rand.Rand }
+
+// field makes up the value of a field of a spec. A list has one element or two, and each of them few fields.
+func (r random) field(s *extv1.JSONSchemaProps) any {
+	if s.Type != "array" {
+		return r.value(s)
+	}
+	l := []any{}
+	for range 1 + r.IntN(2) {
+		element := r.value(s.Items.Schema)
+		r.shorten(element.(map[string]any), s.Items.Schema.Required)
+		l = append(l, element)
+	}
+	return l
+}
 
 func (r random) value(s *extv1.JSONSchemaProps) any {
 	switch {
@@ -79,6 +98,12 @@ func (r random) value(s *extv1.JSONSchemaProps) any {
 		return v
 	case s.Type == "object" && s.Properties["extensionRef"].Type != "":
 		return r.filter(s)
+	case s.AdditionalProperties != nil:
+		o := map[string]any{}
+		for range r.IntN(3) {
+			o[r.text()] = r.value(s.AdditionalProperties.Schema)
+		}
+		return o
 	case s.Type == "object":
 		o := map[string]any{}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -86,10 +111,6 @@ func (r random) value(s *extv1.JSONSchemaProps) any {
 			if slices.Contains(s.Required, name) && r.IntN(30) > 0 || r.IntN(3) == 0 {
 				o[name] = r.value(&p)
 			}
-		}
-		// An empty kind or namespace is overwritten where the backend is the service's own pool, so the schema allows it.
-		if _, backend := s.Properties["weight"]; backend {
-			maps.DeleteFunc(o, func(name string, v any) bool { return v == "" && (name == "kind" || name == "namespace") })
 		}
 		return o
 	case s.Type == "array":
@@ -103,7 +124,12 @@ func (r random) value(s *extv1.JSONSchemaProps) any {
 	case s.Type == "boolean":
 		return r.IntN(2) == 0
 	}
-	return []string{"a", "a", "b", "b", "/v1", "a.example.com", "10s", "*", "A", "", "Service", "x_y"}[r.IntN(12)]
+	return r.text()
+}
+
+func (r random) text() string {
+	all := []string{"a", "a", "b", "b", "/v1", "a.example.com", "10s", "*", "A", "", "Service", "x_y", "10.0.0.1", "Hostname"}
+	return all[r.IntN(len(all))]
 }
 
 // filter makes up a filter that often has the field of its type. It has no type that the CRD does not know: that may be one of a later

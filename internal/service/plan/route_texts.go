@@ -183,8 +183,13 @@ func checkPathModifier(path *field.Path, m *gateway.HTTPPathModifier) field.Erro
 	return append(check("replaceFullPath", m.ReplaceFullPath), check("replacePrefixMatch", m.ReplacePrefixMatch)...)
 }
 
-// checkHeaderTexts checks the headers of a filter: each value is one of RFC 7230, as the Gateway API's experimental channel asks for,
-// and no format string of Envoy. Envoy lets nobody change the Host header so.
+// headerValue matches what the Gateway API's experimental channel allows as the value of a header.
+var headerValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
+
+const messageHeaderValue = "must have visible ASCII characters, with at most one blank between two"
+
+// checkHeaderTexts checks the headers of a filter: each value is what the Gateway API's experimental channel asks for, and no format string
+// of Envoy. Envoy lets nobody change the Host header so.
 func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.ErrorList {
 	if h == nil {
 		return nil
@@ -204,7 +209,7 @@ func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.Error
 			at := path.Child(list.name).Index(i)
 			checkName(at.Child("name"), string(header.Name))
 			if !plainHeader(header.Value) {
-				errs = append(errs, field.Invalid(at.Child("value"), text.Value(header.Value), "must have printable ASCII characters, with blanks only between them, and each '%' twice: it begins a format operator in Envoy"))
+				errs = append(errs, field.Invalid(at.Child("value"), text.Value(header.Value), messageHeaderValue+", and each '%' twice: it begins a format operator in Envoy"))
 			}
 		}
 	}
@@ -214,8 +219,7 @@ func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.Error
 	return errs
 }
 
-// plainHeader tells whether a value of a header has visible characters, with blanks only between them, and no format operator.
+// plainHeader tells whether a value of a header has visible characters, with at most one blank between two, and no format operator.
 func plainHeader(value string) bool {
-	plain := strings.ReplaceAll(value, "%%", "")
-	return value != "" && strings.Trim(value, " \t") == value && strings.IndexFunc(plain, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' || r == '%' }) < 0
+	return headerValue.MatchString(value) && !strings.Contains(strings.ReplaceAll(value, "%%", ""), "%")
 }

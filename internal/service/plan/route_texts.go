@@ -27,16 +27,26 @@ const maxExpressions = maxRouteMatches * 1024
 // source/common/formatter/substitution_formatter.cc). The routes of all tenants are in that configuration. Traefik puts
 // texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go).
 func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
-	if n := lengthOfExpressions(spec); n > maxExpressions {
-		return field.ErrorList{field.Invalid(path.Child("rules"), n, fmt.Sprintf("must have at most %d bytes in the regular expressions of all rules together", maxExpressions))}
+	texts, length := matchTexts(path.Child("rules"), spec.Rules), 0
+	for _, t := range texts {
+		if t.expression {
+			length += len(t.value)
+		}
+	}
+	if length > maxExpressions {
+		return field.ErrorList{field.Invalid(path.Child("rules"), length, fmt.Sprintf("must have at most %d bytes in the regular expressions of all rules together", maxExpressions))}
 	}
 	var errs field.ErrorList
+	for _, t := range texts {
+		if t.expression {
+			errs = append(errs, checkExpression(t.path, t.value)...)
+		} else {
+			errs = append(errs, checkQuoted(t.path, t.value)...)
+		}
+	}
 	for i := range spec.Rules {
 		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
 		errs = append(errs, checkBackoff(at.Child("retry", "backoff"), rule.Retry)...)
-		for j := range rule.Matches {
-			errs = append(errs, checkMatch(at.Child("matches").Index(j), &rule.Matches[j])...)
-		}
 		errs = append(errs, checkFilterTexts(at.Child("filters"), rule.Filters)...)
 		for j := range rule.BackendRefs {
 			errs = append(errs, checkFilterTexts(at.Child("backendRefs").Index(j).Child("filters"), rule.BackendRefs[j].Filters)...)
@@ -45,33 +55,38 @@ func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	return errs
 }
 
-// lengthOfExpressions returns how many bytes the regular expressions of a route have together.
-func lengthOfExpressions(spec *gateway.HTTPRouteSpec) int {
-	n := 0
-	for i := range spec.Rules {
-		for j := range spec.Rules[i].Matches {
-			n += lengthInMatch(&spec.Rules[i].Matches[j])
-		}
-	}
-	return n
+// A matchText is what a match compares a part of a request with.
+type matchText struct {
+	path       *field.Path
+	value      string
+	expression bool
 }
 
-func lengthInMatch(m *gateway.HTTPRouteMatch) int {
-	n := 0
-	if m.Path != nil && ptr.Deref(m.Path.Type, "") == gateway.PathMatchRegularExpression {
-		n += len(ptr.Deref(m.Path.Value, ""))
+// matchTexts returns the texts of all matches: their paths, and the names and values of headers and query parameters.
+func matchTexts(path *field.Path, rules []gateway.HTTPRouteRule) []matchText {
+	var all []matchText
+	add := func(path *field.Path, value string, expression bool) {
+		all = append(all, matchText{path, value, expression})
 	}
-	for _, h := range m.Headers {
-		if ptr.Deref(h.Type, "") == gateway.HeaderMatchRegularExpression {
-			n += len(h.Value)
+	for i := range rules {
+		for j, m := range rules[i].Matches {
+			at := path.Index(i).Child("matches").Index(j)
+			if m.Path != nil {
+				add(at.Child("path", "value"), ptr.Deref(m.Path.Value, ""), ptr.Deref(m.Path.Type, "") == gateway.PathMatchRegularExpression)
+			}
+			for k, h := range m.Headers {
+				header := at.Child("headers").Index(k)
+				add(header.Child("name"), string(h.Name), false)
+				add(header.Child("value"), h.Value, ptr.Deref(h.Type, "") == gateway.HeaderMatchRegularExpression)
+			}
+			for k, q := range m.QueryParams {
+				param := at.Child("queryParams").Index(k)
+				add(param.Child("name"), string(q.Name), false)
+				add(param.Child("value"), q.Value, ptr.Deref(q.Type, "") == gateway.QueryParamMatchRegularExpression)
+			}
 		}
 	}
-	for _, q := range m.QueryParams {
-		if ptr.Deref(q.Type, "") == gateway.QueryParamMatchRegularExpression {
-			n += len(q.Value)
-		}
-	}
-	return n
+	return all
 }
 
 // checkBackoff refuses a backoff of no time, with which Envoy takes no configuration either.
@@ -83,28 +98,6 @@ func checkBackoff(path *field.Path, r *gateway.HTTPRouteRetry) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, text.Value(string(*r.Backoff)), "must be a time above 0s, such as 100ms")}
-}
-
-func checkMatch(path *field.Path, m *gateway.HTTPRouteMatch) field.ErrorList {
-	var errs field.ErrorList
-	if m.Path != nil && ptr.Deref(m.Path.Type, "") == gateway.PathMatchRegularExpression {
-		errs = append(errs, checkExpression(path.Child("path", "value"), ptr.Deref(m.Path.Value, ""))...)
-	}
-	check := func(path *field.Path, name gateway.HTTPHeaderName, value string, expression bool) {
-		errs = append(errs, checkQuoted(path.Child("name"), string(name))...)
-		if expression {
-			errs = append(errs, checkExpression(path.Child("value"), value)...)
-		} else {
-			errs = append(errs, checkQuoted(path.Child("value"), value)...)
-		}
-	}
-	for i, h := range m.Headers {
-		check(path.Child("headers").Index(i), h.Name, h.Value, ptr.Deref(h.Type, "") == gateway.HeaderMatchRegularExpression)
-	}
-	for i, q := range m.QueryParams {
-		check(path.Child("queryParams").Index(i), q.Name, q.Value, ptr.Deref(q.Type, "") == gateway.QueryParamMatchRegularExpression)
-	}
-	return errs
 }
 
 // checkQuoted checks a text that a gateway may put between backquotes.

@@ -25,10 +25,6 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// maxContainers is how many containers are checked one by one, to find the path of a
-// violation. Real pods have a few.
-const maxContainers = 64
-
 // maxDetail limits the library's message in an error, in bytes. It lists every container and
 // every value.
 const maxDetail = 512
@@ -76,7 +72,7 @@ func New(s *inputv1alpha1.PodSecurity) (*Checker, error) {
 
 // Check returns the violations of a pod template in the library's words. The path is that of
 // the container, or of the pod's spec if no single container violates the standard. It also returns the annotations
-// that CheckAnnotations refuses.
+// that CheckAnnotations refuses. It checks each container by itself, so the caller limits their number.
 func (c *Checker) Check(at *field.Path, metadata *metav1.ObjectMeta, spec *corev1.PodSpec) field.ErrorList {
 	if c.level.Level == api.LevelPrivileged {
 		return nil
@@ -130,14 +126,14 @@ func (c *Checker) checkPod(at *field.Path, metadata *metav1.ObjectMeta, spec *co
 		{"initContainers", spec.InitContainers, &pod.InitContainers},
 		{"containers", spec.Containers, &pod.Containers},
 	} {
-		for i := range list.containers[:min(len(list.containers), maxContainers)] {
+		for i := range list.containers {
 			*list.into = list.containers[i : i+1]
 			errs = append(errs, c.report(at.Child("spec", list.name).Index(i), c.checks.EvaluatePod(c.level, ofContainer(metadata, list.containers[i].Name), pod), shared)...)
 		}
 		*list.into = nil
 	}
 	if len(errs) == 0 {
-		// Only several containers together violate it, or one after the first maxContainers.
+		// Only several containers together violate it.
 		errs = c.report(at.Child("spec"), whole, nil)
 	}
 	return errs

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,12 @@ func documentOf(t *testing.T, text string) *structpb.Struct {
 // Accepted, and the problems.
 func problemsOf(t *testing.T, spec, in string) (reason string, problems []string) {
 	t.Helper()
-	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: documentOf(t, `{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: s, namespace: team}, spec: `+spec+`}`)}}}
+	return problemsOfXR(t, `kind: InferenceService, metadata: {name: s, namespace: team}`, spec, in)
+}
+
+func problemsOfXR(t *testing.T, xr, spec, in string) (reason string, problems []string) {
+	t.Helper()
+	req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: documentOf(t, `{apiVersion: fusioninfer.io/v1alpha1, `+xr+`, spec: `+spec+`}`)}}}
 	if in != "" {
 		req.Input = documentOf(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, `+in+`}`)
 	}
@@ -51,6 +57,40 @@ func problemsOf(t *testing.T, spec, in string) (reason string, problems []string
 		}
 	}
 	return "", nil
+}
+
+// TestTenant shows that what a service may use depends on its namespace, and that no error is about one that it does not have.
+func TestTenant(t *testing.T) {
+	const spec = `{schedulingStrategy: {queueName: q}, placement: {clusters: [{name: a, providerConfigRef: {name: a}}]}, roles: [{name: r, componentType: router, httproute: {parentRefs: [{name: g, namespace: infra}]}}, ` +
+		`{name: w, componentType: worker, template: {spec: {priorityClassName: high, containers: [{name: vllm}]}}}]}`
+	const image = `spec.roles[1].template.spec.containers[0].image: Required value: must be set: Kubernetes creates no pod without it`
+	allowed := []string{
+		`spec.placement.clusters[0].providerConfigRef: Invalid value: "a": must be listed in allowedProviderConfigs of the Composition's input for namespace team; or name a cluster of the fleet with inferenceClusterRef`,
+		`spec.roles[0].httproute.parentRefs[0]: Invalid value: "infra/g": must be a gateway in namespace team, or be listed in routes.allowedParentRefs or gateway.parentRefs of the Composition's input`,
+		image,
+		`spec.roles[1].template.spec.priorityClassName: Invalid value: "high": must be left out: none is allowed in namespace team (allowedPriorityClassNames in the Composition's input)`,
+		`spec.schedulingStrategy.queueName: Invalid value: "q": must be left out: none is allowed in namespace team (allowedQueues in the Composition's input)`,
+	}
+	cases := map[string]struct {
+		reason, xr string
+		want       []string
+	}{
+		"Namespaced": {"An XR has its namespace.", `kind: InferenceService, metadata: {name: s, namespace: team}`, allowed},
+		"Claimed":    {"A claim's XR has the claim's.", `kind: XInferenceService, metadata: {name: s, labels: {crossplane.io/claim-name: s, crossplane.io/claim-namespace: team}}`, allowed},
+		"None": {
+			"Without one, only the templates are checked.", `kind: XInferenceService, metadata: {name: s}`,
+			[]string{`metadata.namespace: Required value: must be set: a service runs in its own namespace, or in that of its claim`, image},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, got := problemsOfXR(t, tc.xr, spec, `routes: {allowedHostnames: ["*"]}`)
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
 }
 
 // A value that cannot be read hides no other problem, and causes none.

@@ -80,14 +80,14 @@ func (s *Service) Observe() error {
 }
 
 // Plan decides what is needed, and where it runs. An Input with problems does not say what is
-// allowed, so then only the templates are checked. Without the profile that the service names, nothing
-// is known of them.
+// allowed, nor does one say it of a service without a namespace, so then only the templates are checked. Without the
+// profile that the service names, nothing is known of them.
 func (s *Service) Plan() error {
 	p := s.parsed
 	if p.unmerged {
 		return s.invalid()
 	}
-	if composite.InputInvalid(s.problems) {
+	if composite.InputInvalid(s.problems) || p.service.Namespace == "" {
 		s.problems = append(s.problems, plan.CheckTemplates(p.spec, p.input)...)
 		return s.invalid()
 	}

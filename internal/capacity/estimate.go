@@ -32,7 +32,7 @@ func (p *Pool) Node() Resources {
 		return nil
 	}
 	names := sortedNames(named)
-	devices := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !device(name) })
+	devices := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !IsDevice(name) })
 	return slices.MaxFunc(classesOf(nodes), func(a, b NodeClass) int {
 		return cmp.Or(compareAmounts(a.Free, b.Free, devices), cmp.Compare(a.Count, b.Count), compareAmounts(b.Free, a.Free, names))
 	}).Free

@@ -107,14 +107,14 @@ func Saturated(sum, each, n int64) int64 {
 // pool leaves out a device, it has none.
 var uncounted = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods)}
 
-// device tells whether a resource is a vendor's device. Extended resources have a "/" in their
+// IsDevice tells whether a resource is a vendor's device, such as nvidia.com/gpu. Extended resources have a "/" in their
 // names.
-func device(name string) bool { return strings.Contains(name, "/") }
+func IsDevice[T ~string](name T) bool { return strings.Contains(string(name), "/") }
 
 // devices tells whether there is some of a device.
 func (r Resources) devices() bool {
 	for name, n := range r {
-		if n > 0 && device(name) {
+		if n > 0 && IsDevice(name) {
 			return true
 		}
 	}
@@ -125,7 +125,7 @@ func (r Resources) devices() bool {
 // most interest.
 func sortedNames(r Resources) []string {
 	names := slices.Collect(maps.Keys(r))
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(sorting.First(device(a), device(b)), strings.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(sorting.First(IsDevice(a), IsDevice(b)), strings.Compare(a, b)) })
 	return names
 }
 

@@ -166,7 +166,7 @@ func (f *Free) Devices() (summary string, free, total int64) {
 	}
 	var parts []string
 	for _, name := range sortedNames(names) {
-		if device(name) {
+		if IsDevice(name) {
 			some, of, _ := f.sum(all, name, nil)
 			free, total = Saturated(free, some/1000, 1), Saturated(total, of/1000, 1)
 			parts = append(parts, fmt.Sprintf("%s/%s %s", quantityText(some), quantityText(of), name))

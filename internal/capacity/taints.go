@@ -68,7 +68,7 @@ func (r *PodRequirements) barredBy(taints []corev1.Taint) (corev1.Taint, bool) {
 // pods that request the device tolerate it: the admission plugin ExtendedResourceToleration of Kubernetes does so for NoSchedule alone.
 // A pod that requests nothing is the Job of a ModelCache, which may also run on nodes that no pool lists.
 func (r *PodRequirements) mayPass(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoSchedule && device(t.Key) && (len(r.Requests) == 0 || r.Requests[t.Key] > 0)
+	return t.Effect == corev1.TaintEffectNoSchedule && IsDevice(t.Key) && (len(r.Requests) == 0 || r.Requests[t.Key] > 0)
 }
 
 // admits tells whether the pod tolerates all taints of the nodes of a class.

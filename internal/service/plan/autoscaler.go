@@ -147,9 +147,7 @@ const maxMetrics = 16
 func (p *tenantPolicy) checkTriggers(at *field.Path, triggers []v1alpha1.ScalingTrigger) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range triggers {
-		if t.Type != "" && !inputv1alpha1.MatchesAny(p.AllowedTriggers, t.Type) {
-			errs = append(errs, p.notAllowed(at.Index(i).Child("type"), t.Type, "", p.AllowedTriggers, "allowedTriggers"))
-		}
+		errs = append(errs, p.checkName(at.Index(i).Child("type"), t.Type, "", p.AllowedTriggers, "allowedTriggers")...)
 	}
 	return errs
 }

@@ -16,6 +16,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/podsecurity"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -112,24 +113,20 @@ func checkServiceAccount(at *field.Path, name string) field.ErrorList {
 // checkPriority refuses a priority class that is neither allowed nor the platform's default. Pods
 // of a high priority evict those of other tenants.
 func (p *tenantPolicy) checkPriority(at *field.Path, class, platform string) field.ErrorList {
-	if class == "" || class == platform || inputv1alpha1.MatchesAny(p.AllowedPriorityClassNames, class) {
-		return nil
-	}
-	return field.ErrorList{p.notAllowed(at, class, platform, p.AllowedPriorityClassNames, "allowedPriorityClassNames")}
+	return p.checkName(at, class, platform, p.AllowedPriorityClassNames, "allowedPriorityClassNames")
 }
 
 // checkQueue refuses a queue that is neither allowed nor the platform's default. Pods in another
 // tenant's queue use up that tenant's share.
 func (p *tenantPolicy) checkQueue(at *field.Path, queue, platform string) field.ErrorList {
-	if queue == "" || queue == platform || inputv1alpha1.MatchesAny(p.AllowedQueues, queue) {
-		return nil
-	}
-	return field.ErrorList{p.notAllowed(at, queue, platform, p.AllowedQueues, "allowedQueues")}
+	return p.checkName(at, queue, platform, p.AllowedQueues, "allowedQueues")
 }
 
-// notAllowed is the error for a name that the namespace may not use. The platform's default,
-// if there is one, is always allowed.
-func (p *tenantPolicy) notAllowed(at *field.Path, name, platform string, allowed []string, setting string) *field.Error {
+// checkName refuses a name that the namespace may not use. None, and the platform's default, are always allowed.
+func (p *tenantPolicy) checkName(at *field.Path, name, platform string, allowed []string, setting string) field.ErrorList {
+	if name == "" || name == platform || inputv1alpha1.MatchesAny(allowed, name) {
+		return nil
+	}
 	what := "must be left out"
 	if platform != "" {
 		what += fmt.Sprintf(" or be the platform's default %q", platform)
@@ -142,7 +139,7 @@ func (p *tenantPolicy) notAllowed(at *field.Path, name, platform string, allowed
 	default:
 		what += ": none is allowed"
 	}
-	return field.Invalid(at, text.Value(name), what+" in namespace "+p.namespace+setBy(setting))
+	return field.ErrorList{field.Invalid(at, text.Value(name), what+" in namespace "+p.namespace+setBy(setting))}
 }
 
 // listed quotes the first 16 names of a list for an error.
@@ -240,7 +237,7 @@ func refuseClaims(roles []*Role) field.ErrorList {
 func (r *Role) devices() int64 {
 	n := int64(0)
 	for name, q := range r.replicaResources {
-		if isDevice(name) {
+		if capacity.IsDevice(name) {
 			n = plus(n, count(q))
 		}
 	}
@@ -254,9 +251,6 @@ func count(q resource.Quantity) int64 {
 	}
 	return max(q.Value(), 0)
 }
-
-// isDevice tells whether a resource is a vendor's, such as nvidia.com/gpu.
-func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // plus and times return the largest int64 instead of overflowing. Both expect numbers of at least
 // 0.

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 )
 
 // minResources returns the requests of a pod as the scheduler counts them. A limit without a
@@ -69,7 +71,7 @@ func requests(r corev1.ResourceRequirements, elsewhere corev1.ResourceList) core
 // overcommitted tells whether a limit may be above the request: Kubernetes allows this for its own
 // resources except huge pages.
 func overcommitted(name corev1.ResourceName) bool {
-	return !isDevice(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	return !capacity.IsDevice(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // addTimes adds n times each quantity to total, without rounding.

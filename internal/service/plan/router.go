@@ -183,12 +183,7 @@ func image(in *inputv1alpha1.Input, d inputv1alpha1.Dialect) string {
 }
 
 func hasType(spec *v1alpha1.InferenceServiceSpec, t v1alpha1.ComponentType) bool {
-	for i := range spec.Roles {
-		if spec.Roles[i].ComponentType == t {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(spec.Roles, func(r v1alpha1.Role) bool { return r.ComponentType == t })
 }
 
 // defaultPickerMemory is the endpoint picker's limit of memory where nobody sets its resources.

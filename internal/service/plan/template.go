@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
@@ -131,7 +132,7 @@ func engineWord(image string) string {
 // hasDevices tells whether a container requests devices, such as GPUs.
 func hasDevices(c *corev1.Container) bool {
 	for name := range c.Resources.Limits {
-		if isDevice(name) {
+		if capacity.IsDevice(name) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
 	"github.com/fusioninfer/function-inferenceservice/internal/loader"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -186,10 +187,7 @@ func (p *tenantPolicy) checkCache(at *field.Path, c *v1alpha1.Cache) field.Error
 
 func (p *tenantPolicy) checkClass(at *field.Path, class string) field.ErrorList {
 	allowed := p.ModelCaches
-	if class == "" || class == allowed.StorageClassName || inputv1alpha1.MatchesAny(allowed.AllowedStorageClassNames, class) {
-		return nil
-	}
-	return field.ErrorList{p.notAllowed(at, class, allowed.StorageClassName, allowed.AllowedStorageClassNames, "modelCaches.allowedStorageClassNames")}
+	return p.checkName(at, class, allowed.StorageClassName, allowed.AllowedStorageClassNames, "modelCaches.allowedStorageClassNames")
 }
 
 func (p *tenantPolicy) checkSize(at *field.Path, size *resource.Quantity) field.ErrorList {
@@ -233,7 +231,7 @@ func loaderOf(m *v1alpha1.Model, w *Weights, r *Role, in *inputv1alpha1.ModelLoa
 	// Nodes with devices often have a taint of the device's name. Kubernetes lets pods that request
 	// the device pass it (plugin/pkg/admission/extendedresourcetoleration).
 	for _, name := range slices.Sorted(maps.Keys(r.leaderRequests)) {
-		if isDevice(name) {
+		if capacity.IsDevice(name) {
 			l.Tolerations = append(l.Tolerations, corev1.Toleration{Key: string(name), Operator: corev1.TolerationOpExists})
 		}
 	}

@@ -28,13 +28,13 @@ func restartPolicy(r *plan.Role) lws.RestartPolicyType {
 
 // recovery writes what a replica notes of failures in its group.
 func recovery(metadata *structpb.Struct, r plan.Recovery) {
-	annotate(metadata, naming.AnnotationGroupFailures, failure(r.Failures))
-	annotate(metadata, naming.AnnotationRestartedFor, failure(r.Restart))
+	annotate(metadata, naming.AnnotationGroupFailures, numberText(r.Failures))
+	annotate(metadata, naming.AnnotationRestartedFor, numberText(r.Restart))
 	annotate(metadata, naming.AnnotationLeader, r.Leader.Text())
 }
 
-// failure is the number of a failure as it is noted. 0 means none, and is left out.
-func failure(n int64) string {
+// numberText is a number as it is noted. 0 means none, and is left out.
+func numberText(n int64) string {
 	if n == 0 {
 		return ""
 	}

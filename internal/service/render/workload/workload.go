@@ -285,7 +285,7 @@ func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *struc
 		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(replica.PodGroup)
 		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(replica.Task)
 	}
-	annotate(metadata, naming.AnnotationRestartedFor, failure(replica.Recovery.Restart))
+	annotate(metadata, naming.AnnotationRestartedFor, numberText(replica.Recovery.Restart))
 	return metadata
 }
 

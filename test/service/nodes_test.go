@@ -92,3 +92,28 @@ func TestGangWhileNodesChange(t *testing.T) {
 		})
 	}
 }
+
+// TestGangModeWhileNodesChange proves that a replica which ran before there was a gang is not counted in it, whichever mode it changes to
+// while the rollout is under way. Volcano schedules no pod of a gang that counts a pod without it, and the rollout would wait for ever.
+func TestGangModeWhileNodesChange(t *testing.T) {
+	const service = "roles: [{name: w, componentType: worker, replicas: 3, multinode: {nodeCount: %d}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}]\nschedulingStrategy: {gang: {mode: %s}}\n"
+	for _, first := range []string{"MinimumFirst", "AllOrNothing"} {
+		for _, second := range []string{"MinimumFirst", "AllOrNothing"} {
+			t.Run(first+"To"+second, func(t *testing.T) {
+				w := newWorld(t, fmt.Sprintf(service, 1, first))
+				w.rollOut(fmt.Sprintf(service, 1, first))
+				w.edit(fmt.Sprintf(service, 2, first))
+				for range 20 {
+					if w.step(); w.restarts["leaderworkerset/w/2"] == 1 && len(w.serving()) == 3 {
+						break
+					}
+				}
+				w.rollOut(fmt.Sprintf(service, 2, second))
+				want := map[string]int{"leaderworkerset/w/0": 1, "leaderworkerset/w/1": 1, "leaderworkerset/w/2": 1}
+				if diff := cmp.Diff(want, w.restarts); diff != "" {
+					t.Errorf("restarts: -want +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}

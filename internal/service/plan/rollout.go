@@ -316,7 +316,7 @@ func (c *ClusterPlan) former(p *Plan, g *Group, view PodGroupView, name string) 
 
 // counted gives held replicas the nodes that their gang counts, and returns the replicas that it is to
 // count. A subgroup's size is the smallest in the role, so it is used only where the replica's own size is unknown.
-// Held replicas whose pods were in no gang before are left out. Their notes tell, if somebody has deleted the PodGroup of that name.
+// Held replicas whose pods are in no gang are left out. What is noted of their pods tells, and else what the PodGroup counts.
 func (g *Group) counted(view PodGroupView, name string) []Replica {
 	unknown := view.Observed && len(view.MinTaskMember)+len(view.SubGroupSizes) == 0
 	var all []Replica
@@ -326,7 +326,11 @@ func (g *Group) counted(view PodGroupView, name string) []Replica {
 		if r.Held && (r.Size == 0 || view.MinTaskMember[r.Task] > 0) {
 			r.Nodes = cmp.Or(nodes, r.Nodes)
 		}
-		if !r.Held || nodes > 0 || unknown || !view.Observed && r.RunningPodGroup == name {
+		in := nodes > 0 || unknown
+		if r.RunningRevision != "" {
+			in = r.RunningPodGroup == name
+		}
+		if !r.Held || in {
 			all = append(all, *r)
 		}
 	}

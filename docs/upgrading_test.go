@@ -46,6 +46,8 @@ func TestNewComposition(t *testing.T) {
 	// The image of vllm-nvidia changes, and four replicas are too many.
 	changed := regexp.MustCompile(`(- name: vllm-nvidia\n(?s:.*?)image: vllm/vllm-openai:v0\.27\.)1`).ReplaceAllString(old, "${1}0")
 	changed = strings.Replace(changed, "      kind: Input\n", "      kind: Input\n      limits: {replicas: 3}\n", 1)
+	// Before, team-b was to have one replica of each service.
+	old = strings.Replace(old, "      kind: Input\n", "      kind: Input\n      tenants: [{namespaces: [team-b], limits: {replicas: 1}}]\n", 1)
 	files := map[string]string{"bin/kubectl": kubectl, "bin/go": "#!/bin/sh\n", "composition.yaml": old, "work/my-platform/composition.yaml": changed}
 
 	// The commands ask for the clusters of a fleet together, and for one service after the other.
@@ -85,7 +87,7 @@ func TestNewComposition(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, errs)
 	}
-	if diff := cmp.Diff("default/qwen restarts\n", string(out)); diff != "" {
+	if diff := cmp.Diff("team-b/qwen was refused, and is accepted\nteam-b/mistral was refused, and is accepted\ndefault/qwen restarts its engines\n", string(out)); diff != "" {
 		t.Errorf("what restarts: -want, +got:\n%s", diff)
 	}
 	// llama and chat are refused already.

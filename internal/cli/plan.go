@@ -27,7 +27,7 @@ type Plan struct {
 	Composition []string `placeholder:"FILE" sep:"none" xor:"input" help:"File with the Composition of services, of clusters or of ModelCaches. Can be repeated, with one of each kind."`
 
 	All              bool   `help:"Show services that stay as they are, too."`
-	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, a new one cannot, or a cluster has less than what is reserved there. 1 is an error, or a service or a cluster that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
+	DetailedExitcode bool   `name:"detailed-exitcode" help:"Exit with 0 if no service moves or changes its pods, 2 if some do, and 3 if one can no longer be placed completely, a new one cannot, or the change leaves a cluster with less than what is reserved there. 1 is an error, or a service or a cluster that is refused. Build the command for that: go run exits with 1 in place of 2 and 3."`
 	Strict           bool   `help:"Exit with 1 if a field of --change is unknown, as kubectl apply does. Without it, that is a warning."`
 	Format           string `enum:"yaml,json,summary" default:"summary" help:"summary, yaml or json. A summary is for people."`
 }

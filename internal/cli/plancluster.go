@@ -21,7 +21,7 @@ type clusterChange struct {
 	// pods have no node.
 	Overcommitted string `json:"overcommitted,omitempty"`
 	// changed tells that it was not so before, and refused that the function refuses the cluster. short tells that the change
-	// makes it overcommitted.
+	// makes it overcommitted, or in other pools than before.
 	changed, refused, short bool
 }
 
@@ -29,7 +29,7 @@ func compareCluster(id identity, before, after picture) clusterChange {
 	was, existed := before.clusters[id]
 	is, exists := after.clusters[id]
 	c := clusterChange{Name: id.name, Before: free(was), After: free(is), Overcommitted: overcommitted(is)}
-	c.short = c.Overcommitted != "" && overcommitted(was) == ""
+	c.short = c.Overcommitted != "" && c.Overcommitted != overcommitted(was)
 	var all []string
 	switch {
 	case !exists:

@@ -118,6 +118,43 @@ func TestLastAnswers(t *testing.T) {
 	}
 }
 
+// TestWorkersRemovedDuringRollout proves that workers stay until all of decode answers without prefill. The endpoint picker would send
+// requests to what does not so far, too.
+func TestWorkersRemovedDuringRollout(t *testing.T) {
+	const router = "- {name: r, componentType: router}\n"
+	prefill, decode, workers := sglangRole("p", "prefiller", 3, "v1"), sglangRole("d", "decoder", 3, "v1"), roleOf("w", "worker", 1, "v1")
+	w := newWorld(t, "roles:\n"+router+prefill+decode+workers)
+	w.rollOut("roles:\n" + router + prefill + decode + workers)
+	w.start = 4
+	w.edit("roles:\n" + router + decode + workers)
+	changed := func() (n int) {
+		for i := range 3 {
+			n += w.restarts[fmt.Sprintf("leaderworkerset/d/%d", i)]
+		}
+		return n
+	}
+	for i := 0; changed() == 0 || len(w.serving()) < 4; i++ {
+		if w.step(); i > 20 {
+			t.Fatal("decode does not change")
+		}
+	}
+	for i := 0; ; i++ {
+		spec := "roles:\n" + router + decode
+		w.edit(spec)
+		refused := fixture.Fatals(w.fn.Run(t, w.req))
+		if whole := changed() == 3; (refused == "") != whole {
+			t.Fatalf("%d of 3 replicas changed, and the workers are refused to go for %q", changed(), refused)
+		}
+		if refused == "" {
+			return
+		}
+		w.edit("roles:\n" + router + decode + workers)
+		if w.step(); i > 40 {
+			t.Fatal("decode does not change on")
+		}
+	}
+}
+
 // roleOf is a role with replicas of an image.
 func roleOf(name, componentType string, replicas int, image string) string {
 	return fmt.Sprintf("- {name: %s, componentType: %s, replicas: %d, template: {spec: {containers: [{name: engine, image: %s, command: [vllm, serve, /m]}]}}}\n", name, componentType, replicas, image)

@@ -186,7 +186,8 @@ func (r *ObservedState) wayIn() string {
 }
 
 // stopsAnswering tells whether replicas may answer requests in one of some clusters, and those that are left there do not: prefill and
-// decode may need each other, and an endpoint picker that picks them apart needs decode.
+// decode may need each other, and an endpoint picker that picks them apart needs decode. Where the pool turns to others than
+// before, each of these has to answer: the endpoint picker does not know which do.
 func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 	now := map[string]plan.Versions{}
 	for name := range in {
@@ -202,11 +203,14 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 		if c.Leaving || !in[c.Target.Cluster] {
 			continue
 		}
-		answer := plan.Versions.Any
+		answer, left := plan.Versions.Any, plan.Versions.Any
 		if r.picksApart(c) {
 			answer = func(v plan.Versions) bool { return v.Picked(false) }
+			left = answer
+		} else if former, exists := r.PoolType(c.Key(key.InferencePool)); exists && former != selectedType(c) {
+			left = plan.Versions.All
 		}
-		if answer(now[c.Target.Cluster]) && !answer(r.selected(c)) {
+		if answer(now[c.Target.Cluster]) && !left(r.selected(c)) {
 			return true
 		}
 	}
@@ -216,13 +220,18 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 // selected are the replicas of a cluster that serve, and that its pool is to select. Until the endpoint picker is replaced, these
 // may be the workers only.
 func (r *ObservedState) selected(c *plan.ClusterPlan) plan.Versions {
-	only, all := v1alpha1.ComponentType(c.PoolSelector[naming.LabelComponentType]), plan.Versions{}
+	only, all := selectedType(c), plan.Versions{}
 	for replica := range c.Replicas() {
 		if state, t := r.Replica(replica.Key), replica.Role.Type; state.Serving && (only == "" || only == t) {
 			all.Add(t, state.RunningRevision)
 		}
 	}
 	return all
+}
+
+// selectedType is the type of role whose replicas the pool of a cluster is to select. Empty means all.
+func selectedType(c *plan.ClusterPlan) v1alpha1.ComponentType {
+	return v1alpha1.ComponentType(c.PoolSelector[naming.LabelComponentType])
 }
 
 var componentType = remote.NewDesiredPath("metadata", "labels", naming.LabelComponentType)

@@ -55,12 +55,18 @@ func answersAlone(revision string) bool {
 	return revision != "" && !strings.HasSuffix(revision, bothSuffix)
 }
 
-// Any tells whether some version can answer whole requests: a worker, decode with prefill, or either alone where the engine
+// answers tells whether a version can answer whole requests: a worker, decode with prefill, or either alone where the engine
 // allows it.
-func (v Versions) Any() bool {
-	return v.some(func(version string, t types) bool {
-		return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version)
-	})
+func answers(version string, t types) bool {
+	return t[v1alpha1.ComponentTypeWorker] || t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller] || answersAlone(version)
+}
+
+// Any tells whether some version can answer whole requests.
+func (v Versions) Any() bool { return v.some(answers) }
+
+// All tells whether there are versions, and each can answer whole requests.
+func (v Versions) All() bool {
+	return len(v) > 0 && !v.some(func(version string, t types) bool { return !answers(version, t) })
 }
 
 // Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -265,10 +264,10 @@ func (p *rolePlanner) doubtOfConnector(name string, v imageref.Version) string {
 	return ""
 }
 
-// vllmVersion returns the version of an image of vLLM, by its tag.
+// vllmVersion returns the version of the image that vLLM's project releases, by its tag.
 func vllmVersion(c *corev1.Container) (imageref.Version, bool) {
 	name, tag := imageref.Split(c.Image)
-	if !slices.Contains(entrypoints, name) {
+	if name != vllmImage {
 		return imageref.Version{}, false
 	}
 	return imageref.ParseVersion(tag)

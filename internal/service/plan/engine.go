@@ -12,7 +12,6 @@ import (
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
@@ -233,7 +232,7 @@ func setCommand(container *structpb.Struct, c launch.Command) {
 func (p *rolePlanner) environment() {
 	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
 		t.SharedMemory = !t.hasSharedMemory()
-		if p.paired && p.isVLLM(t) {
+		if p.paired && p.engineOf(t) == launch.EngineVLLM {
 			t.Env = t.missing(nixl())
 		}
 		if p.traces(t) {
@@ -268,20 +267,22 @@ func nixl() []corev1.EnvVar {
 	}
 }
 
-// isVLLM tells whether a template's engine is vLLM. It goes by the command, else by the launcher,
-// else by the names of container and image.
-func (p *rolePlanner) isVLLM(t *PodTemplate) bool {
-	switch c := t.engine(); {
-	case t.parsed.Engine() != launch.EngineUnknown:
-		return t.parsed.Engine() == launch.EngineVLLM
-	case p.launcher() == v1alpha1.LauncherRay || p.launcher().OfVLLM():
-		return true
-	case p.launcher() == v1alpha1.LauncherSGLang:
-		return false
-	default:
-		image := engineWord(c.Image)
-		return strings.Contains(c.Name, "vllm") || strings.Contains(image, "vllm") || strings.Contains(image, llmd)
+// engineOf returns the engine of a template: by its command, else by the launcher, else by the names of container and image.
+func (p *rolePlanner) engineOf(t *PodTemplate) launch.Engine {
+	name, image := t.engine().Name, engineWord(t.engine().Image)
+	switch e, l := t.parsed.Engine(), p.launcher(); {
+	case e != launch.EngineUnknown:
+		return e
+	case l == v1alpha1.LauncherRay, l.OfVLLM():
+		return launch.EngineVLLM
+	case l == v1alpha1.LauncherSGLang:
+		return launch.EngineSGLang
+	case strings.Contains(name, "vllm"), strings.Contains(image, "vllm"), strings.Contains(image, llmd):
+		return launch.EngineVLLM
+	case strings.Contains(name, "sglang"), strings.Contains(image, "sglang"):
+		return launch.EngineSGLang
 	}
+	return launch.EngineUnknown
 }
 
 // warnOfArguments warns of arguments that are valid but probably a mistake.
@@ -321,7 +322,7 @@ func (p *rolePlanner) warnOfPort() {
 		return
 	}
 	// An entrypoint of someone's own may set the port.
-	if name, _ := imageref.Split(leader.engine().Image); l.named || slices.Contains(entrypoints, name) {
+	if l.starts {
 		p.warn(at, "%[1]s to port %[2]d, but vLLM listens on %[3]d without --port: set --port %[2]d, or name the port of vLLM http", who, p.role.EnginePort, vllmPort)
 	}
 }

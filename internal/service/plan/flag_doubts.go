@@ -23,6 +23,8 @@ type engineLine struct {
 	engine launch.Engine
 	// named tells that the command names the engine. Otherwise it is that of the image.
 	named bool
+	// starts tells that the command starts the engine, or the image is known to.
+	starts bool
 	// tag is the release of the engine, if the image has it as its tag.
 	tag string
 	// script tells that a shell reads it.
@@ -33,14 +35,14 @@ type engineLine struct {
 }
 
 // releaseImages are images whose tag is the release of their engine, by the end of their name.
-var releaseImages = []string{"vllm-openai", "vllm-openai-rocm", "vllm-openai-cpu", "vllm-openai-xpu", "vllm-tpu", "vllm-cpu-release-repo", "sglang"}
+var releaseImages = []string{vllmImage, "vllm-openai-rocm", "vllm-openai-cpu", "vllm-openai-xpu", "vllm-tpu", "vllm-cpu-release-repo", "sglang"}
 
 // engineLine reads the command line of a template's engine. It returns nil for an engine that is not
 // known.
 func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 	e, entrypoint := t.engine(), launch.EngineUnknown
 	name, tag := imageref.Split(e.Image)
-	if slices.Contains(entrypoints, name) || p.launcher().OfVLLM() || p.model != nil && p.isVLLM(t) {
+	if name == vllmImage || p.launcher().OfVLLM() || p.model != nil && p.engineOf(t) == launch.EngineVLLM {
 		entrypoint = launch.EngineVLLM
 	}
 	a, ok := t.parsed.Arguments(entrypoint)
@@ -58,6 +60,7 @@ func (p *rolePlanner) engineLine(t *PodTemplate, path *field.Path) *engineLine {
 		Line:   table.Read(a.Words, tag),
 		engine: a.Engine,
 		named:  a.Named,
+		starts: a.Named || name == vllmImage,
 		tag:    tag,
 		script: a.Script,
 		args:   t.enginePath(path).Child("args"),
@@ -128,13 +131,12 @@ func (p *rolePlanner) warnOfRay() {
 	if p.role.Nodes == 1 || p.launcher() != v1alpha1.LauncherRay {
 		return
 	}
-	image := p.role.Leader.engine().Image
-	name, tag := imageref.Split(image)
-	if v, known := imageref.ParseVersion(tag); !known || name != "vllm-openai" || v.Compare(withoutRay) < 0 {
+	leader := p.role.Leader.engine()
+	if v, known := vllmVersion(leader); !known || v.Compare(withoutRay) < 0 {
 		return
 	}
 	p.warn(p.path.Child("multinode", "launcher"),
-		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(image), withoutRay, v1alpha1.LauncherVLLM)
+		"%s has no Ray, as of v%s, so the pods end with \"ray: not found\": set launcher: %s, or use an image with Ray and another name", text.Value(leader.Image), withoutRay, v1alpha1.LauncherVLLM)
 }
 
 // newFlags are flags that launchers add, and that old releases of vLLM lack. instead says which launcher these releases can have.

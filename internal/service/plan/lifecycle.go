@@ -46,7 +46,7 @@ func (p *rolePlanner) lifecycle() {
 		return
 	}
 	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: p.role.TLS, StartupSeconds: startup}
-	if p.isSGLang(leader) {
+	if p.engineOf(leader) == launch.EngineSGLang {
 		leader.Readiness.TimeoutSeconds, leader.Readiness.PeriodSeconds = 30, 10
 	}
 	if leader.engine().StartupProbe != nil {
@@ -81,9 +81,8 @@ const stopSeconds = 5
 // vLLM of a release that is known to have the flag is: another one would not start. The workers of a replica
 // on several nodes end with their leader, so nothing can be finished there.
 func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
-	name, tag := imageref.Split(t.engine().Image)
-	v, known := imageref.ParseVersion(tag)
-	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || name != vllmImage || p.engineOf(t) != launch.EngineVLLM || t.parsed.Listener().File {
+	v, known := vllmVersion(t.engine())
+	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || p.engineOf(t) != launch.EngineVLLM || t.parsed.Listener().File {
 		return 0
 	}
 	_, _, shutdown := p.spec.LifecycleOf()
@@ -135,10 +134,7 @@ func (t *PodTemplate) proxied(port int32) bool {
 	return slices.ContainsFunc(others, func(c corev1.Container) bool { return hasPort(&c, port) })
 }
 
-// entrypoints are images whose entrypoint is a known engine.
-var entrypoints = []string{vllmImage}
-
-// vllmImage is the name of the image that vLLM's project releases.
+// vllmImage is the name of the image that vLLM's project releases, whose entrypoint is vLLM.
 const vllmImage = "vllm-openai"
 
 // healthUnknown says why it is not known where a template's engine answers at /health, and what follows. It is
@@ -161,16 +157,11 @@ func (p *rolePlanner) knowsEngine(t *PodTemplate) bool {
 		return true
 	}
 	name, _ := imageref.Split(t.engine().Image)
-	return len(t.engine().Command) == 0 && slices.Contains(entrypoints, name)
-}
-
-// isSGLang tells whether a known engine is SGLang.
-func (p *rolePlanner) isSGLang(t *PodTemplate) bool {
-	return t.parsed.Engine() == launch.EngineSGLang || p.launcher() == v1alpha1.LauncherSGLang
+	return len(t.engine().Command) == 0 && name == vllmImage
 }
 
 // hidden says why an engine does not answer HTTP at the pod's address, and what helps. It is empty if the
-// engine does.
+// engine does. SGLang counts by its command only: an entrypoint of someone's own may set the host.
 func (p *rolePlanner) hidden(t *PodTemplate) string {
 	switch l := t.parsed.Listener(); {
 	case l.Socket:
@@ -181,7 +172,7 @@ func (p *rolePlanner) hidden(t *PodTemplate) string {
 		return "the engine wants certificates of its clients"
 	case l.Local():
 		return "the engine listens on localhost: set --host 0.0.0.0"
-	case l.Host == "" && !l.File && p.isSGLang(t) && p.launcher() != v1alpha1.LauncherSGLang:
+	case l.Host == "" && !l.File && t.parsed.Engine() == launch.EngineSGLang && p.launcher() != v1alpha1.LauncherSGLang:
 		return "SGLang listens on localhost without --host: set --host 0.0.0.0"
 	}
 	return ""
@@ -197,7 +188,7 @@ func (p *rolePlanner) portUnknown(t *PodTemplate) string {
 	case p.launcher() == v1alpha1.LauncherSGLang:
 	case t.parsed.Listener().File:
 		return "the file of --config may say the port: set --port, or name the port in ports"
-	case p.isSGLang(t):
+	case t.parsed.Engine() == launch.EngineSGLang:
 		// python/sglang/srt/server_args.py of SGLang v0.5.5.
 		return fmt.Sprintf("SGLang listens on port 30000 without --port: set --port %d", p.role.EnginePort)
 	}

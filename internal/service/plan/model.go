@@ -112,15 +112,3 @@ func (p *rolePlanner) addSource(spec, engine *structpb.Struct, source v1alpha1.M
 func isHubToken(v *structpb.Value) bool {
 	return v.GetStructValue().GetFields()["name"].GetStringValue() == loader.TokenVariable
 }
-
-// engineOf returns the engine of a template: by its command, else by the launcher and by the names of
-// container and image.
-func (p *rolePlanner) engineOf(t *PodTemplate) launch.Engine {
-	switch c := t.engine(); {
-	case p.isVLLM(t):
-		return launch.EngineVLLM
-	case p.isSGLang(t), strings.Contains(c.Name, "sglang"), strings.Contains(engineWord(c.Image), "sglang"):
-		return launch.EngineSGLang
-	}
-	return launch.EngineUnknown
-}

@@ -2,13 +2,11 @@ package plan
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
-	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -42,15 +40,14 @@ func (p *rolePlanner) warnWithoutModel() {
 	if p.model != nil {
 		return
 	}
-	templates := []*PodTemplate{&p.role.Leader}
 	lines := []*engineLine{p.role.line}
 	// Ray starts the workers, and the leader alone starts the engine.
 	if p.ownLeader() && p.launcher() != v1alpha1.LauncherRay {
-		templates = append(templates, &p.role.Worker)
 		lines = append(lines, p.engineLine(&p.role.Worker, p.path.Child("template")))
 	}
-	for i, l := range lines {
-		if l == nil || l.names() || !startsEngine(templates[i]) {
+	for _, l := range lines {
+		// The entrypoint of another image may add the model.
+		if l == nil || l.names() || !l.starts {
 			continue
 		}
 		message := "vLLM gets no model, so it loads a small one by default: set spec.model, or write the model in args"
@@ -65,11 +62,4 @@ func (p *rolePlanner) warnWithoutModel() {
 // names tells whether a command line may name a model, or needs none.
 func (l *engineLine) names() bool {
 	return l.Open || l.ModelAt >= 0 || l.MayBeModel || l.Has("--model", "--model-path", "--help", "--version")
-}
-
-// startsEngine tells whether a template's command starts an engine, or has none and the image is known to start
-// one. The entrypoint of another image may add the model.
-func startsEngine(t *PodTemplate) bool {
-	name, _ := imageref.Split(t.engine().Image)
-	return t.parsed.Engine() != launch.EngineUnknown || slices.Contains(entrypoints, name)
 }

@@ -96,9 +96,8 @@ var firstTracing = imageref.Version{0, 19, 0}
 // to be able to. With --disable-log-stats it would end at its first answer, whose times it lacks (do_tracing in
 // v1/engine/output_processor.py).
 func (p *rolePlanner) traces(t *PodTemplate) bool {
-	name, tag := imageref.Split(t.engine().Image)
-	v, known := imageref.ParseVersion(tag)
-	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && name == vllmImage && p.engineOf(t) == launch.EngineVLLM && !t.parsed.Listener().File && !t.says("disable-log-stats")
+	v, known := vllmVersion(t.engine())
+	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && p.engineOf(t) == launch.EngineVLLM && !t.parsed.Listener().File && !t.says("disable-log-stats")
 }
 
 // withTracing returns a template whose engine sends traces, as if the user had written it.

@@ -29,7 +29,7 @@ func (p *rolePlanner) warnOfTransfer() {
 
 // warnOfNoConnector warns of vLLM without a KV connector.
 func (p *rolePlanner) warnOfNoConnector(t *PodTemplate, path *field.Path, l *engineLine) {
-	if p.isVLLM(t) && !t.hasConnector(l) {
+	if p.engineOf(t) == launch.EngineVLLM && !t.hasConnector(l) {
 		p.warn(t.enginePath(path).Child("args"),
 			`prefill cannot pass the KV cache to decode: add --kv-transfer-config and {"kv_connector":"NixlConnector","kv_role":"kv_both"}, as two elements, to both roles`)
 	}

@@ -118,35 +118,20 @@ const (
 // A nodeFlag is a node count or a node's rank in a command.
 type nodeFlag struct {
 	// name is the flag's long name. flag is the name as the command has it.
-	name, flag, value string
-	number            int
+	name, flag string
+	number     int
 }
 
-// nodeFlags returns the node count and rank of a command, if they are plain numbers. The last value
-// of a repeated flag counts, as in the engines. short tells whether the engine has -n and -r.
+// nodeFlags returns the node count and rank of a command, if they are plain numbers. short tells whether the engine has -n and -r.
 func nodeFlags(words []string, short bool) []nodeFlag {
 	var all []nodeFlag
 	for _, names := range [][]string{{nodeCount, "-n"}, {nodeRank, "-r"}} {
 		if !short {
 			names = names[:1]
 		}
-		var last *nodeFlag
-		for i, w := range words {
-			name, v, joined := cut(w)
-			if !slices.Contains(names, name) {
-				continue
-			}
-			if !joined && i+1 < len(words) {
-				v = words[i+1]
-			}
-			last = &nodeFlag{name: names[0], flag: name, value: v}
-		}
-		if last == nil {
-			continue
-		}
-		if n, err := strconv.Atoi(last.value); err == nil {
-			last.number = n
-			all = append(all, *last)
+		flag, value := lastFlag(words, names...)
+		if n, err := strconv.Atoi(value); err == nil {
+			all = append(all, nodeFlag{name: names[0], flag: flag, number: n})
 		}
 	}
 	return all

@@ -101,7 +101,7 @@ func (l Line) ranks(nodes int32) (int, error) {
 			return 0, fmt.Errorf("launcher VLLMDataParallel divides the ranks among the nodes and its leader serves all of them, which contradicts %s: leave the flag out, or set another launcher", name)
 		}
 	}
-	if valueOf(words, dataParallelBackend) == "ray" {
+	if valueOf(words, dataParallelBackend...) == "ray" {
 		return 0, fmt.Errorf("launcher VLLMDataParallel starts no Ray cluster, which an engine with %s ray needs: leave the flag out", dataParallelBackend[0])
 	}
 	local, err := count(words, dataParallelLocal)
@@ -133,20 +133,10 @@ func count(words, names []string) (int, error) {
 	if !has(words, names...) {
 		return 0, nil
 	}
-	text := valueOf(words, names)
+	text := valueOf(words, names...)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxRanks {
 		return 0, fmt.Errorf("%s %s has to be a number from 1 to %d, because launcher VLLMDataParallel counts the ranks of each node", names[0], strings.TrimSpace(text), maxRanks)
 	}
 	return n, nil
-}
-
-// valueOf returns the last value of a flag by any of its names, which the engine takes.
-func valueOf(words, names []string) string {
-	for i, w := range slices.Backward(words) {
-		if name, _, _ := cut(w); slices.Contains(names, name) {
-			return value(words[i:], name)
-		}
-	}
-	return ""
 }

@@ -77,7 +77,7 @@ func (l Line) Port(env []corev1.EnvVar, more bool) int32 {
 	if port := l.port(); port != 0 {
 		return port
 	}
-	m := shellVariable.FindStringSubmatch(value(l.words(), "--port"))
+	m := shellVariable.FindStringSubmatch(valueOf(l.words(), "--port"))
 	if l.script == 0 || m == nil || strings.Contains(l.argv[l.script], m[1]+m[2]+"=") {
 		return 0
 	}

@@ -24,7 +24,7 @@ func (l Line) checkWorker(launcher v1alpha1.Launcher) error {
 			return fmt.Errorf("launcher %s runs workers with --headless, which only vllm serve knows: start vllm serve in place of -m %s", launcher, words[i+1])
 		}
 	}
-	if count := []string{"--api-server-count", "-asc"}; has(l.engineWords(), count...) && valueOf(l.engineWords(), count) != "0" {
+	if count := []string{"--api-server-count", "-asc"}; has(l.engineWords(), count...) && valueOf(l.engineWords(), count...) != "0" {
 		return errAPIServers
 	}
 	return nil
@@ -35,7 +35,7 @@ func (l Line) vllm(leader bool) (Command, error) {
 	if l.Engine() == EngineSGLang {
 		return Command{}, wrongLauncher(EngineSGLang, v1alpha1.LauncherVLLM, v1alpha1.LauncherSGLang)
 	}
-	if used := value(l.words(), backend); used == "ray" {
+	if used := valueOf(l.words(), backend); used == "ray" {
 		return Command{}, fmt.Errorf("launcher VLLM starts no Ray cluster, which an engine with %s ray needs: leave the flag out, or set launcher: Ray", backend)
 	}
 	flags := []flag{

@@ -93,7 +93,7 @@ func Worker(c Command, o Options) (Command, error) {
 }
 
 func (l Line) port() int32 {
-	text := value(l.words(), "--port")
+	text := valueOf(l.words(), "--port")
 	if text == "" && l.script > 0 {
 		script := l.argv[l.script]
 		if m := visiblePort.FindAllStringSubmatch(script, 2); len(m) == 1 && visiblePort.MatchString(rayCommand.ReplaceAllString(script, "")) {

@@ -229,21 +229,23 @@ func has(words []string, names ...string) bool {
 	})
 }
 
-// value returns the value of a flag, or nothing. The last value of a repeated flag counts, as in
-// the engines.
-func value(words []string, flag string) string {
-	text := ""
-	for i, w := range words {
-		name, v, joined := cut(w)
-		switch {
-		case name != flag:
-		case joined:
-			text = v
-		case i+1 < len(words):
-			text = words[i+1]
+// lastFlag returns the last flag that has one of the names, and its value, because engines take the last value of a
+// repeated flag. It returns nothing without such a flag.
+func lastFlag(words []string, names ...string) (name, value string) {
+	for i, w := range slices.Backward(words) {
+		switch flag, text, joined := cut(w); {
+		case !slices.Contains(names, flag):
+		case joined || i+1 == len(words):
+			return flag, text
 		default:
-			text = ""
+			return flag, words[i+1]
 		}
 	}
-	return text
+	return "", ""
+}
+
+// valueOf returns the last value of a flag by any of its names, or nothing.
+func valueOf(words []string, names ...string) string {
+	_, value := lastFlag(words, names...)
+	return value
 }

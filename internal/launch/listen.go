@@ -23,10 +23,10 @@ type Listener struct {
 // Listener returns how the command's engine takes requests.
 func (l Line) Listener() Listener {
 	words := l.words()
-	certificates := value(words, "--ssl-cert-reqs")
+	certificates := valueOf(words, "--ssl-cert-reqs")
 	module := slices.Index(words, "-m") + 1
 	return Listener{
-		Host:               value(words, "--host"),
+		Host:               valueOf(words, "--host"),
 		TLS:                has(words, "--ssl-certfile"),
 		ClientCertificates: certificates != "" && certificates != "0",
 		Socket:             has(words, "--uds"),

@@ -40,7 +40,7 @@ func WithModel(c Command, e Engine, m Model) (Command, error) {
 	if named := l.model(); named != "" {
 		return Command{}, fmt.Errorf("it names the model %.80q, and so does spec.model: leave one of them out", named)
 	}
-	if named := value(l.engineWords(), "--revision"); named != "" && m.Revision != "" && named != m.Revision {
+	if named := valueOf(l.engineWords(), "--revision"); named != "" && m.Revision != "" && named != m.Revision {
 		return Command{}, fmt.Errorf("it names the revision %.80q, and spec.model %.80q: leave one of them out", named, m.Revision)
 	}
 	flags := []flag{{names: []string{"--served-model-name"}, value: m.Name}}
@@ -64,7 +64,7 @@ func WithModel(c Command, e Engine, m Model) (Command, error) {
 func (l *Line) model() string {
 	words := l.engineWords()
 	for _, flag := range []string{"--model", "--model-path"} {
-		if v := value(words, flag); v != "" {
+		if v := valueOf(words, flag); v != "" {
 			return v
 		}
 	}

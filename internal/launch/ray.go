@@ -104,7 +104,7 @@ func (l Line) checkRay() error {
 	if l.Engine() == EngineSGLang {
 		return wrongLauncher(EngineSGLang, v1alpha1.LauncherRay, v1alpha1.LauncherSGLang)
 	}
-	used := value(l.words(), backend)
+	used := valueOf(l.words(), backend)
 	if l.script > 0 {
 		script := l.argv[l.script]
 		if startsRay(script) {

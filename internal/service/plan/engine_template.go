@@ -2,11 +2,13 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
 // template reads a template of the role, and adds what the model, adapters, the shutdown and traces need. It returns nil if the role
@@ -44,14 +46,24 @@ func (p *rolePlanner) template(doc *kube.Document, path *field.Path) *PodTemplat
 		addOrCheck(p.withAdapters)
 	}
 	if t != nil && len(errs) == 0 && p.endsInTime(t) > 0 {
-		add(p.withShutdown)
+		add(withFlag(launch.ShutdownTimeout, strconv.Itoa(int(p.endsInTime(t)))))
 	}
 	if t != nil && len(errs) == 0 && p.traces(t) {
-		add(p.withTracing)
+		add(withFlag(launch.TracesEndpoint, p.input.Monitoring.Tracing.Endpoint))
 	}
 	p.warnings = append(p.warnings, warnings...)
 	p.errs = append(p.errs, errs...)
 	return t
+}
+
+// withFlag returns how a template becomes one whose engine gets a flag, as if the user had written it.
+func withFlag(name, value string) func(*PodTemplate, *field.Path) (*kube.Document, *field.Error) {
+	return func(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
+		command := launch.WithFlag(t.command(), name, value)
+		doc, _, container := t.editable()
+		setCommand(container, command)
+		return doc, nil
+	}
 }
 
 // engineInDoubt tells whether there are errors about what says which engine a container runs, and with which flags. What is

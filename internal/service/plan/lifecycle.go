@@ -6,11 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
@@ -90,14 +88,6 @@ func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
 		shutdown = int32(min(int64(shutdown), max(*own, 0))) //nolint:gosec // An hour at most.
 	}
 	return max(shutdown-stopSeconds, 0)
-}
-
-// withShutdown returns a template whose engine finishes requests before it ends, as if the user had written it.
-func (p *rolePlanner) withShutdown(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
-	command := launch.WithShutdown(t.command(), p.endsInTime(t))
-	doc, _, container := t.editable()
-	setCommand(container, command)
-	return doc, nil
 }
 
 // ownPreStop tells whether a container of a template has a preStop hook of its own.

@@ -5,12 +5,10 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
-	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 )
 
@@ -98,14 +96,6 @@ var firstTracing = imageref.Version{0, 19, 0}
 func (p *rolePlanner) traces(t *PodTemplate) bool {
 	v, known := vllmVersion(t.engine())
 	return p.input.Monitoring.Tracing != nil && known && v.Compare(firstTracing) >= 0 && p.engineOf(t) == launch.EngineVLLM && !t.parsed.Listener().File && !t.says("disable-log-stats")
-}
-
-// withTracing returns a template whose engine sends traces, as if the user had written it.
-func (p *rolePlanner) withTracing(t *PodTemplate, _ *field.Path) (*kube.Document, *field.Error) {
-	command := launch.WithTracing(t.command(), p.input.Monitoring.Tracing.Endpoint)
-	doc, _, container := t.editable()
-	setCommand(container, command)
-	return doc, nil
 }
 
 // sampler is the only one that endpoint pickers know (pkg/common/observability/tracing/telemetry.go of

@@ -33,13 +33,18 @@ type Lifecycle struct {
 	ShutdownSeconds *int32 `json:"shutdownSeconds,omitempty"`
 }
 
-// LifecycleOf returns how long the pods of the role may take, with the defaults.
-func (r *Role) LifecycleOf() (startup, drain, shutdown int32) {
+// LifecycleTimes are the times of a Lifecycle, with the defaults.
+type LifecycleTimes struct {
+	StartupSeconds, DrainSeconds, ShutdownSeconds int32
+}
+
+// LifecycleOf returns how long the pods of the role may take.
+func (r *Role) LifecycleOf() LifecycleTimes {
 	l := r.Lifecycle
 	if l == nil {
 		l = &Lifecycle{}
 	}
-	return ptr.Deref(l.StartupSeconds, 3600), ptr.Deref(l.DrainSeconds, 30), ptr.Deref(l.ShutdownSeconds, 30)
+	return LifecycleTimes{ptr.Deref(l.StartupSeconds, 3600), ptr.Deref(l.DrainSeconds, 30), ptr.Deref(l.ShutdownSeconds, 30)}
 }
 
 func validateLifecycle(path *field.Path, l *Lifecycle) field.ErrorList {

@@ -163,14 +163,13 @@ func (r *Router) warnOfVersions(path *field.Path, in *inputv1alpha1.Input) []War
 // moments after it is deleted.
 func (p *rolePlanner) warnOfNoDrain() {
 	t := &p.role.Leader
-	own := t.Spec.TerminationGracePeriodSeconds
-	_, drain, shutdown := p.spec.LifecycleOf()
-	if own == nil || drain == 0 || t.DrainSeconds > 0 || ownPreStop(t.engine()) {
+	own, times := t.Spec.TerminationGracePeriodSeconds, p.spec.LifecycleOf()
+	if own == nil || times.DrainSeconds == 0 || t.DrainSeconds > 0 || ownPreStop(t.engine()) {
 		return
 	}
 	p.warn(p.leaderPath().Child("spec", "terminationGracePeriodSeconds"),
 		"leaves no time to drain, so requests fail whenever a pod ends: must be more than the %d seconds of lifecycle.shutdownSeconds, such as %d, or leave it out",
-		shutdown, drain+shutdown)
+		times.ShutdownSeconds, times.DrainSeconds+times.ShutdownSeconds)
 }
 
 // warnOfLifecycle warns of times that a role sets, and that its templates overrule.

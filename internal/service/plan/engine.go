@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ func planRole(i int, role v1alpha1.Role, l loads, in *inputv1alpha1.Input, pairs
 			Name:       role.Name,
 			Type:       role.ComponentType,
 			Replicas:   ptr.Deref(role.Replicas, 1),
+			startup:    time.Duration(role.LifecycleOf().StartupSeconds) * time.Second,
 			scaling:    role.Scaling,
 			Nodes:      nodes(role.Multinode),
 			Port:       defaultPort,

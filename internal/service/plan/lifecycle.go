@@ -28,9 +28,9 @@ type Probe struct {
 
 // lifecycle decides how the pods tell that they serve, and how they stop.
 func (p *rolePlanner) lifecycle() {
-	startup, drain, shutdown := p.spec.LifecycleOf()
+	times := p.spec.LifecycleOf()
 	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
-		t.drain(drain, shutdown)
+		t.drain(times.DrainSeconds, times.ShutdownSeconds)
 	}
 	leader := &p.role.Leader
 	p.role.TLS = leader.parsed.Listener().TLS
@@ -43,7 +43,7 @@ func (p *rolePlanner) lifecycle() {
 		p.warn(leader.enginePath(p.leaderPath()), "has no readinessProbe, and %s", unknown)
 		return
 	}
-	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: p.role.TLS, StartupSeconds: startup}
+	leader.Readiness = &Probe{Port: p.role.EnginePort, TimeoutSeconds: 5, PeriodSeconds: 5, HTTPS: p.role.TLS, StartupSeconds: times.StartupSeconds}
 	if p.engineOf(leader) == launch.EngineSGLang {
 		leader.Readiness.TimeoutSeconds, leader.Readiness.PeriodSeconds = 30, 10
 	}
@@ -83,7 +83,7 @@ func (p *rolePlanner) endsInTime(t *PodTemplate) int32 {
 	if p.role.Nodes > 1 || !known || v.Compare(firstShutdown) < 0 || p.engineOf(t) != launch.EngineVLLM || t.parsed.Listener().File {
 		return 0
 	}
-	_, _, shutdown := p.spec.LifecycleOf()
+	shutdown := p.spec.LifecycleOf().ShutdownSeconds
 	if own := t.Spec.TerminationGracePeriodSeconds; own != nil {
 		shutdown = int32(min(int64(shutdown), max(*own, 0))) //nolint:gosec // An hour at most.
 	}

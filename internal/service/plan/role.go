@@ -47,6 +47,8 @@ type Role struct {
 	// Autoscaler of the role. It is nil if the service makes none.
 	Autoscaler *Autoscaler
 
+	// startup is how long an engine may take to load its model.
+	startup time.Duration
 	// scaling limits the replicas of a role whose InferenceRole says how many there are. Otherwise nil.
 	scaling *v1alpha1.RoleScaling
 	// path of the role in the spec, for errors that are found later.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -48,11 +47,9 @@ func (p *Plan) pauseScaleIn(running *Running) {
 
 // manyStart returns until when one of the replicas of a role starts, if that is more than a few of them, or zero.
 func (p *Plan) manyStart(r *Role, replicas []*Replica, settling time.Duration, running *Running) time.Time {
-	at := slices.IndexFunc(p.spec.Roles, func(s v1alpha1.Role) bool { return s.Name == r.Name })
-	startup, _, _ := p.spec.Roles[at].LifecycleOf()
 	starting, until := 0, time.Time{}
 	for _, of := range replicas {
-		if end := of.startsUntil(running.Replica(of.Key), time.Duration(startup)*time.Second, settling, running.Now); end.After(running.Now) {
+		if end := of.startsUntil(running.Replica(of.Key), r.startup, settling, running.Now); end.After(running.Now) {
 			starting++
 			until = sorting.Earlier(until, end)
 		}

@@ -53,7 +53,7 @@ func TestPauseScaleIn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			role := &Role{Name: "w", Autoscaler: &Autoscaler{Min: tc.least}, scaling: &v1alpha1.RoleScaling{Target: tc.target}}
+			role := &Role{Name: "w", Autoscaler: &Autoscaler{Min: tc.least}, startup: 10 * time.Minute, scaling: &v1alpha1.RoleScaling{Target: tc.target}}
 			tc.replica.Key, tc.replica.Role = key.Parse("leaderworkerset/w/1"), role
 			replicas := []Replica{tc.replica}
 			for range cmp.Or(tc.runs, tc.requested, 2) - 1 {
@@ -62,7 +62,6 @@ func TestPauseScaleIn(t *testing.T) {
 			p := &Plan{
 				Roles:    []*Role{role},
 				Scales:   map[string]*Scale{"w": {Requested: cmp.Or(tc.requested, 2)}},
-				spec:     &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{{Name: "router"}, {Name: "w", Lifecycle: &v1alpha1.Lifecycle{StartupSeconds: ptr.To[int32](600)}}}},
 				Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: replicas}}}},
 			}
 			p.pauseScaleIn(&Running{Now: now, Replica: func(k key.Key) rollout.State {
@@ -86,15 +85,14 @@ func TestPausePair(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for name, want := range map[string]map[string]bool{"p": {"p": true, "d": true, "w": false}, "d": {"p": true, "d": true, "w": false}, "w": {"p": false, "d": false, "w": true}} {
 		t.Run(name, func(t *testing.T) {
-			p := &Plan{Scales: map[string]*Scale{}, spec: &v1alpha1.InferenceServiceSpec{}}
+			p := &Plan{Scales: map[string]*Scale{}}
 			group := Group{}
 			for _, of := range []struct {
 				name string
 				kind v1alpha1.ComponentType
 			}{{"p", v1alpha1.ComponentTypePrefiller}, {"d", v1alpha1.ComponentTypeDecoder}, {"w", v1alpha1.ComponentTypeWorker}} {
-				role := &Role{Name: of.name, Type: of.kind, Autoscaler: &Autoscaler{}, scaling: &v1alpha1.RoleScaling{Target: &v1alpha1.ScalingTarget{RunningRequests: ptr.To[int32](3)}}}
+				role := &Role{Name: of.name, Type: of.kind, Autoscaler: &Autoscaler{}, startup: time.Hour, scaling: &v1alpha1.RoleScaling{Target: &v1alpha1.ScalingTarget{RunningRequests: ptr.To[int32](3)}}}
 				p.Roles, p.Scales[of.name] = append(p.Roles, role), &Scale{Requested: 2}
-				p.spec.Roles = append(p.spec.Roles, v1alpha1.Role{Name: of.name})
 				group.Replicas = append(group.Replicas, Replica{Key: key.Parse("leaderworkerset/" + of.name + "/0"), Role: role, Updated: true})
 			}
 			p.Clusters = []ClusterPlan{{Groups: []Group{group}}}

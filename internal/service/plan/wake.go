@@ -35,8 +35,7 @@ func wakeTime(spec *v1alpha1.InferenceServiceSpec) time.Duration {
 	most := int32(0)
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; wakes(r) {
-			startup, _, _ := r.LifecycleOf()
-			most = max(most, startup)
+			most = max(most, r.LifecycleOf().StartupSeconds)
 		}
 	}
 	return time.Duration(most) * time.Second

@@ -76,7 +76,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 		}
 	}
 	if total > composite.MaxAnswer && len(errs) == 0 {
-		errs = append(errs, tooMany(p, roles, total))
+		errs = append(errs, answerTooLarge(p, roles, total))
 	}
 	return errs
 }
@@ -270,8 +270,8 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 	return n
 }
 
-// tooMany says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
-func tooMany(p *plan.Plan, roles []roleSize, total int) *field.Error {
+// answerTooLarge says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
+func answerTooLarge(p *plan.Plan, roles []roleSize, total int) *field.Error {
 	at := 0
 	for i := range roles {
 		if roles[i].bytes > roles[at].bytes {

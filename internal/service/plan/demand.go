@@ -80,7 +80,7 @@ func (p *Plan) measure(d *scheduling.Demand, running *Running) {
 // its own, if the service has neither spec.replicas nor prefill or decode roles.
 func (p *Plan) replicaGroups(group int32, pods []map[string]int64) []reservation.ReplicaGroup {
 	spec := p.spec
-	split := spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementSpread && !p.Service.Grouped && !hasPhases(spec)
+	split := spec.Placement != nil && spec.Placement.Policy == v1alpha1.PlacementSpread && !p.Service.Grouped && !hasPrefillOrDecode(spec)
 	whole := reservation.ReplicaGroup{Name: key.GroupOf(group)}
 	var each []reservation.ReplicaGroup
 	for i, r := range p.Roles {
@@ -97,8 +97,8 @@ func (p *Plan) replicaGroups(group int32, pods []map[string]int64) []reservation
 	return []reservation.ReplicaGroup{whole}
 }
 
-// hasPhases tells whether a service has prefill or decode, which need each other in one cluster.
-func hasPhases(spec *v1alpha1.InferenceServiceSpec) bool {
+// hasPrefillOrDecode tells whether a service has prefill or decode, which need each other in one cluster.
+func hasPrefillOrDecode(spec *v1alpha1.InferenceServiceSpec) bool {
 	return hasType(spec, v1alpha1.ComponentTypePrefiller) || hasType(spec, v1alpha1.ComponentTypeDecoder)
 }
 

@@ -92,7 +92,7 @@ func warnOfPlacement(spec *v1alpha1.InferenceServiceSpec, roles []*Role) []Warni
 	}
 	all = append(all, warnOfStartTimeout(path, placement, roles)...)
 	if placement.Policy == v1alpha1.PlacementSpread {
-		if spec.Replicas == nil && hasPhases(spec) && several(placement) {
+		if spec.Replicas == nil && hasPrefillOrDecode(spec) && several(placement) {
 			unused(path.Child("policy"), "splits nothing: a service with prefill or decode and without spec.replicas is one group, which runs in one cluster. "+
 				"Use Failover, or create the service anew with spec.replicas, which cannot be added later")
 		}

@@ -77,11 +77,11 @@ func planGang(s *v1alpha1.SchedulingStrategy, in *inputv1alpha1.Input, roles []*
 		policy.mode = v1alpha1.GangNone
 	}
 	if !policy.exists() {
-		schedule(roles, s.SchedulerName, platform.SchedulerName)
+		setScheduler(roles, s.SchedulerName, platform.SchedulerName)
 		return policy, nil
 	}
 	errs := refuseOtherSchedulers(s, roles)
-	schedule(roles, SchedulerVolcano, "")
+	setScheduler(roles, SchedulerVolcano, "")
 	return policy, errs
 }
 
@@ -129,9 +129,9 @@ func startTogether(roles []*Role) bool {
 // HasGang tells whether the pods start as a gang.
 func (p *Plan) HasGang() bool { return p.gang.exists() }
 
-// schedule sets the scheduler of the roles. The service's choice overrides the template's, and
+// setScheduler sets the scheduler of the roles. The service's choice overrides the template's, and
 // the template's overrides the platform's default.
-func schedule(roles []*Role, name, fallback string) {
+func setScheduler(roles []*Role, name, fallback string) {
 	for _, r := range roles {
 		switch {
 		case name != "":

@@ -234,7 +234,7 @@ func (c *ClusterPlan) anyExisting(running *Running, holds func(*Replica, rollout
 // replicas get a template once its weights are there. That claim goes at once: it may fill the quota of the namespace.
 // The replicas are looked at once for all claims.
 func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Running) func(*ClaimView) bool {
-	usesFormer, runsGiven := c.usesFormer(running), c.runsGiven(running)
+	usesFormer, runsFormerAsGiven := c.usesFormer(running), c.runsFormerAsGiven(running)
 	return func(claim *ClaimView) bool {
 		of := claim.cache(s)
 		switch {
@@ -245,13 +245,13 @@ func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Runn
 		case claim.Deleting:
 			return false // It would be made anew, and be empty.
 		}
-		return !view.Unfinished(of.Weights, of.ClaimName) || runsGiven
+		return !view.Unfinished(of.Weights, of.ClaimName) || runsFormerAsGiven
 	}
 }
 
-// runsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete
+// runsFormerAsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete
 // are lost, the status says that they load, while pods still have the claim.
-func (c *ClusterPlan) runsGiven(running *Running) bool {
+func (c *ClusterPlan) runsFormerAsGiven(running *Running) bool {
 	return c.anyExisting(running, func(r *Replica, s rollout.State) bool {
 		return s.Revision != running.Revision[r.Role.Name] && (!s.Held || s.Runs)
 	})

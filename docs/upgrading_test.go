@@ -78,7 +78,7 @@ func TestNewComposition(t *testing.T) {
 	if err := os.Symlink(function, filepath.Join(dir, "work", "function-inferenceservice")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", all[script]) //nolint:gosec // It is that of the document.
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", all[script])
 	cmd.Dir = filepath.Join(dir, "work")
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	errs := &bytes.Buffer{}
@@ -118,7 +118,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o700); err != nil { //nolint:gosec // Some of them are programs.
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -35,12 +34,6 @@ func gatewaySchemas() (map[string][]byte, error) {
 		if rules, has := spec.Properties["rules"]; has {
 			rules.MinItems = nil
 			spec.Properties["rules"] = rules
-		}
-		// Of most types, rules of CEL refuse an empty address. One that is left out is assigned.
-		if addresses, has := spec.Properties["addresses"]; has {
-			value := addresses.Items.Schema.Properties["value"]
-			value.MinLength = ptr.To[int64](1)
-			addresses.Items.Schema.Properties["value"] = value
 		}
 		b, err := json.MarshalIndent(spec, "", " ")
 		if err != nil {

@@ -39,7 +39,7 @@ func (r *Router) planRoute(path *field.Path, role v1alpha1.Role, access *routeAc
 	var g gateway.GatewaySpec
 	if role.Gateway != nil {
 		errs = append(errs, readSpec(role.Gateway, path.Child("gateway"), gatewayschema.Gateway, &g, func(p *field.Path) field.ErrorList {
-			return append(checkGateway(p, &g), access.checkGateway(p, &g)...)
+			return append(checkGateway(p, role.Gateway, &g), access.checkGateway(p, &g)...)
 		})...)
 	}
 	// What is worked out of the rules grows with their number, which is limited only in a valid route.
@@ -132,7 +132,7 @@ func readSpec(doc *kube.Document, path *field.Path, schema *gatewayschema.Schema
 func checkRoute(path *field.Path, spec *gateway.HTTPRouteSpec, experimental bool) field.ErrorList {
 	errs := routeLimits(path, spec, experimental)
 	if len(errs) == 0 {
-		errs = checkTexts(path, spec)
+		errs = checkTexts(path, spec, experimental)
 	}
 	for i, ref := range spec.ParentRefs {
 		if ref.Name == "" {
@@ -164,8 +164,9 @@ func checkDuration(path *field.Path, d *gateway.Duration) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, text.Value(string(*d)), "must be a duration such as 300s, 10m or 1h30m; 0s is no limit")}
 }
 
-func checkGateway(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
-	errs := gatewayLimits(path, spec)
+// checkGateway checks a spec that was read from a document.
+func checkGateway(path *field.Path, doc *kube.Document, spec *gateway.GatewaySpec) field.ErrorList {
+	errs := gatewayLimits(path, doc, spec)
 	if spec.GatewayClassName == "" {
 		errs = append(errs, field.Required(path.Child("gatewayClassName"), "must be the name of a GatewayClass of the cluster"))
 	}

@@ -201,13 +201,12 @@ func (a *routeAccess) checkComplete(path *field.Path, ref *gateway.BackendObject
 	if ofRule && !slices.ContainsFunc(a.namespaces, isOther) || ref.Name == "" {
 		return nil
 	}
-	const message = "must not be empty"
 	var errs field.ErrorList
 	if kind == "" {
-		errs = append(errs, field.Invalid(path.Child("kind"), "", message))
+		errs = append(errs, field.Invalid(path.Child("kind"), "", "must not be empty: leave it out for a Service"))
 	}
 	if ref.Namespace != nil && namespace == "" {
-		errs = append(errs, field.Invalid(path.Child("namespace"), "", message))
+		errs = append(errs, field.Invalid(path.Child("namespace"), "", "must not be empty: leave it out for the namespace of the route"))
 	}
 	if ref.Port == nil && ptr.Deref(ref.Group, "") == "" && kind == "Service" {
 		errs = append(errs, field.Required(path.Child("port"), "must be the port of the Service"))

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -50,17 +52,24 @@ func routeLimits(path *field.Path, spec *gateway.HTTPRouteSpec, experimental boo
 
 // parentsApart checks that references to the same parent are told apart, by sections alone or by sections and ports.
 func parentsApart(path *field.Path, refs []gateway.ParentReference, byPort bool) field.ErrorList {
-	message := "must have another sectionName than %s, which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port" + setBy("routes.experimentalFields")
-	if byPort {
-		message = "must have another sectionName or port than %s, which names the same gateway, and each of the two only if that has it too"
-	}
 	var errs field.ErrorList
 	for i := range refs {
 		if j := slices.IndexFunc(refs[:i], func(r gateway.ParentReference) bool { return collide(&r, &refs[i], byPort) }); j >= 0 {
-			errs = append(errs, field.Invalid(path.Index(i), text.Value(string(refs[i].Name)), fmt.Sprintf(message, path.Index(j))))
+			errs = append(errs, field.Invalid(path.Index(i), text.Value(string(refs[i].Name)), tellApart(path.Index(j), &refs[j], &refs[i], byPort)))
 		}
 	}
 	return errs
+}
+
+// tellApart says what tells a reference from an earlier one to the same gateway, which is at the path.
+func tellApart(at *field.Path, earlier, ref *gateway.ParentReference, byPort bool) string {
+	switch {
+	case byPort:
+		return fmt.Sprintf("must have another sectionName or port than %s, which names the same gateway, and each of the two only if that has it too", at)
+	case earlier.Port != nil || ref.Port != nil:
+		return fmt.Sprintf("must have another sectionName than %s, which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port. Where all clusters have it, the platform team can set routes.experimentalFields of the Composition's input to Allow", at)
+	}
+	return fmt.Sprintf("must have another sectionName than %s, which names the same gateway, and both need one", at)
 }
 
 // collide tells whether two references name the same parent, and nothing tells them apart.
@@ -291,9 +300,9 @@ func filterUnion(path *field.Path, f *gateway.HTTPRouteFilter) field.ErrorList {
 	return union(path, "a filter of type", string(f.Type), isSet)
 }
 
-// gatewayLimits checks most of what the Gateway CRD has rules of CEL or alternatives for.
-func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList {
-	errs := addressLimits(path.Child("addresses"), spec.Addresses)
+// gatewayLimits checks most of what the Gateway CRD has rules of CEL or alternatives for. The spec was read from the document.
+func gatewayLimits(path *field.Path, doc *kube.Document, spec *gateway.GatewaySpec) field.ErrorList {
+	errs := addressLimits(path.Child("addresses"), doc.GetFields()["addresses"].GetListValue().GetValues(), spec.Addresses)
 	if i, at := spec.Infrastructure, path.Child("infrastructure"); i != nil {
 		errs = append(errs, keyLimits(at.Child("labels"), i.Labels)...)
 		errs = append(errs, keyLimits(at.Child("annotations"), i.Annotations)...)
@@ -312,16 +321,20 @@ func gatewayLimits(path *field.Path, spec *gateway.GatewaySpec) field.ErrorList 
 	return errs
 }
 
-// addressLimits checks the addresses that a Gateway asks for. Those of other types mean what the gateway says.
-func addressLimits(path *field.Path, addresses []gateway.GatewaySpecAddress) field.ErrorList {
+// addressLimits checks the addresses that a Gateway asks for. What those of other types mean is up to the gateway. An address may have no
+// value, but not an empty one. Only the document tells which it is.
+func addressLimits(path *field.Path, list []*structpb.Value, addresses []gateway.GatewaySpecAddress) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, a := range addresses {
 		kind, at := ptr.Deref(a.Type, gateway.IPAddressType), path.Index(i).Child("value")
 		id := fmt.Sprintf("%s %s", kind, a.Value)
 		ip, err := netip.ParseAddr(a.Value)
+		_, given := list[i].GetStructValue().GetFields()["value"].GetKind().(*structpb.Value_StringValue)
 		switch {
-		case a.Value == "", kind != gateway.IPAddressType && kind != gateway.HostnameAddressType:
+		case kind != gateway.IPAddressType && kind != gateway.HostnameAddressType, a.Value == "" && !given:
+		case a.Value == "":
+			errs = append(errs, field.Invalid(at, "", "must not be empty: leave it out to be assigned an address"))
 		case seen[id]:
 			errs = append(errs, field.Duplicate(at, text.Value(a.Value)))
 		case kind == gateway.HostnameAddressType:

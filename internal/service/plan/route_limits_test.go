@@ -38,12 +38,12 @@ func definitions(t *testing.T, plural string) map[inputv1alpha1.Access]*schemate
 		t.Fatal(err)
 	}
 	all := map[inputv1alpha1.Access]*schematest.Schema{}
-	for experimental, channel := range channels {
+	for access, channel := range channels {
 		s, err := schematest.NewFromFile(filepath.Join(pkg.Dir, "..", "..", "config", "crd", channel, "gateway.networking.k8s.io_"+plural+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[experimental] = s
+		all[access] = s
 	}
 	loaded[plural] = all
 	return all
@@ -58,18 +58,18 @@ func repeated(n int, element string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-func checkedRoute(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList {
+func checkedRoute(t *testing.T, doc string, access inputv1alpha1.Access) field.ErrorList {
 	t.Helper()
-	return checkedRole(&v1alpha1.Role{HTTPRoute: document(t, doc)}, experimental)
+	return checkedRole(&v1alpha1.Role{HTTPRoute: document(t, doc)}, access)
 }
 
-func checkedGateway(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList {
+func checkedGateway(t *testing.T, doc string, access inputv1alpha1.Access) field.ErrorList {
 	t.Helper()
-	return checkedRole(&v1alpha1.Role{Gateway: document(t, doc)}, experimental)
+	return checkedRole(&v1alpha1.Role{Gateway: document(t, doc)}, access)
 }
 
 // checkedRole returns what is wrong with the route and the Gateway of a router, if the platform team allows everything that clusters accept.
-func checkedRole(role *v1alpha1.Role, experimental inputv1alpha1.Access) field.ErrorList {
+func checkedRole(role *v1alpha1.Role, access inputv1alpha1.Access) field.ErrorList {
 	in := &inputv1alpha1.Input{Policy: inputv1alpha1.Policy{Routes: &inputv1alpha1.Routes{
 		AllowedParentRefs:        []inputv1alpha1.AllowedParentRef{{Namespace: "*", Name: "*"}},
 		AllowedAddresses:         []string{"*"},
@@ -77,7 +77,7 @@ func checkedRole(role *v1alpha1.Role, experimental inputv1alpha1.Access) field.E
 		AllowedHostnames:         []string{"*"},
 		AllowedFilters:           []inputv1alpha1.RouteFilter{inputv1alpha1.FilterRequestMirror, inputv1alpha1.FilterExternalAuth, inputv1alpha1.FilterExtensionRef},
 		AllowedBackendNamespaces: []string{"*"},
-		ExperimentalFields:       experimental,
+		ExperimentalFields:       access,
 	}}}
 	inputv1alpha1.Default(in)
 	service := naming.Identity{Name: "svc", Namespace: "team"}
@@ -198,8 +198,8 @@ func TestRouteLimits(t *testing.T) {
 			reason: "The function writes the kind and namespace of its pool, and of no other backend.",
 			spec:   rule(`backendRefs: [{name: a, port: 1, kind: "", namespace: ""}, {name: svc-pool, kind: "", namespace: ""}]`),
 			want: []string{
-				`httproute.rules[0].backendRefs[0].kind: Invalid value: "": must not be empty`,
-				`httproute.rules[0].backendRefs[0].namespace: Invalid value: "": must not be empty`,
+				`httproute.rules[0].backendRefs[0].kind: Invalid value: "": must not be empty: leave it out for a Service`,
+				`httproute.rules[0].backendRefs[0].namespace: Invalid value: "": must not be empty: leave it out for the namespace of the route`,
 			},
 		},
 		"RuleNames": {
@@ -220,7 +220,16 @@ func TestRouteLimits(t *testing.T) {
 			reason:   "The standard channel does not tell references apart by ports.",
 			standard: true,
 			spec:     `{parentRefs: [{name: g, port: 1}, {name: g, port: 2}, {name: h, sectionName: a, port: 1}, {name: h, sectionName: b}]}`,
-			want:     []string{`httproute.parentRefs[1]: Invalid value: "g": must have another sectionName than httproute.parentRefs[0], which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port (routes.experimentalFields in the Composition's input)`},
+			want:     []string{`httproute.parentRefs[1]: Invalid value: "g": must have another sectionName than httproute.parentRefs[0], which names the same gateway, and both need one: only the experimental channel of the Gateway API tells them apart by port. Where all clusters have it, the platform team can set routes.experimentalFields of the Composition's input to Allow`},
+		},
+		"ParentTwiceStandard": {
+			reason:   "Nothing is said of ports where there are none.",
+			standard: true,
+			spec:     `{parentRefs: [{name: g}, {name: g, sectionName: a}, {name: h, sectionName: a}, {name: h, sectionName: a}]}`,
+			want: []string{
+				`httproute.parentRefs[1]: Invalid value: "g": must have another sectionName than httproute.parentRefs[0], which names the same gateway, and both need one`,
+				`httproute.parentRefs[3]: Invalid value: "h": must have another sectionName than httproute.parentRefs[2], which names the same gateway, and both need one`,
+			},
 		},
 		"ParentMixed": {
 			reason: "What one reference to a gateway has, the others have too.",
@@ -350,6 +359,11 @@ func TestRouteLimits(t *testing.T) {
 			spec:   filter(`{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: "b  c"}], add: [{name: b, value: "b c\td"}]}}`),
 			want:   []string{`httproute.rules[0].filters[0].requestHeaderModifier.set[0].value: Invalid value: "b  c": must have visible ASCII characters, with at most one blank between two, and each '%' twice: it begins a format operator in Envoy`},
 		},
+		"SetValuesStandard": {
+			reason:   "The standard channel takes blanks beside each other.",
+			standard: true,
+			spec:     filter(`{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: "b  c"}], add: [{name: b, value: "b\t c"}]}}`),
+		},
 		"Sessions": {
 			reason: "Cookies have what belongs to them.",
 			spec:   `{rules: [{sessionPersistence: {type: Header, cookieConfig: {lifetimeType: Session}}}, {sessionPersistence: {cookieConfig: {lifetimeType: Permanent}}}]}`,
@@ -450,11 +464,16 @@ func TestGatewayLimits(t *testing.T) {
 		},
 		"AddressEmpty": {
 			reason: "Without a value, the gateway assigns one, and an empty one is none.",
-			spec:   addresses(`{value: ""}, {type: Hostname, value: ""}`),
+			spec:   addresses(`{value: ""}, {type: Hostname, value: ""}, {type: IPAddress, value: ""}, {}, {type: Hostname}`),
 			want: []string{
-				`gateway.addresses[0].value: Invalid value: "": must not be empty`,
-				`gateway.addresses[1].value: Invalid value: "": must not be empty`,
+				`gateway.addresses[0].value: Invalid value: "": must not be empty: leave it out to be assigned an address`,
+				`gateway.addresses[1].value: Invalid value: "": must not be empty: leave it out to be assigned an address`,
+				`gateway.addresses[2].value: Invalid value: "": must not be empty: leave it out to be assigned an address`,
 			},
+		},
+		"AddressEmptyOfOther": {
+			reason: "What an empty one means is up to the gateway if its type is another.",
+			spec:   addresses(`{type: NamedAddress, value: ""}, {type: NamedAddress, value: ""}, {type: example.com/x, value: ""}`),
 		},
 		"Infrastructure": {
 			reason: "What labels and annotations may be.",

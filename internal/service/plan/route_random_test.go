@@ -16,30 +16,34 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
-// randomSpecs is how many specs a test makes up for a field. Each takes some 2 ms.
-const randomSpecs = 300
+// How many specs a test makes up for a field. Each takes some 2 ms. Fields with more rules get more of them.
+const (
+	someSpecs = 300
+	manySpecs = 1000
+)
 
 // TestRandomRoutes makes up routes by the real CRDs. Whatever an API server refuses of them is refused here, too. What it accepts may
 // still be refused, but not by the schema.
 func TestRandomRoutes(t *testing.T) {
-	randomly(t, "httproutes", `{"parentRefs": [{"name": "g"}]}`, gatewayschema.HTTPRoute, checkedRoute, "parentRefs", "rules")
+	randomly(t, "httproutes", `{"parentRefs": [{"name": "g"}]}`, gatewayschema.HTTPRoute, checkedRoute, map[string]uint64{"parentRefs": someSpecs, "rules": manySpecs})
 }
 
 // TestRandomGateways does the same with Gateways.
 func TestRandomGateways(t *testing.T) {
-	randomly(t, "gateways", `{"gatewayClassName": "c", "listeners": [{"name": "l", "port": 1, "protocol": "HTTP"}]}`, gatewayschema.Gateway, checkedGateway, "addresses", "infrastructure", "listeners", "tls")
+	randomly(t, "gateways", `{"gatewayClassName": "c", "listeners": [{"name": "l", "port": 1, "protocol": "HTTP"}]}`, gatewayschema.Gateway, checkedGateway,
+		map[string]uint64{"addresses": someSpecs, "infrastructure": someSpecs, "listeners": manySpecs, "tls": someSpecs})
 }
 
-// randomly checks specs with one random field.
-func randomly(t *testing.T, plural, rest string, schema *gatewayschema.Schema, check func(t *testing.T, doc string, experimental inputv1alpha1.Access) field.ErrorList, fields ...string) {
+// randomly checks specs with one random field, so many for each.
+func randomly(t *testing.T, plural, rest string, schema *gatewayschema.Schema, check func(t *testing.T, doc string, access inputv1alpha1.Access) field.ErrorList, fields map[string]uint64) {
 	t.Helper()
-	for experimental, crd := range definitions(t, plural) {
+	for access, crd := range definitions(t, plural) {
 		spec := crd.CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		for _, name := range fields {
-			t.Run(channels[experimental]+" "+name, func(t *testing.T) {
+		for name, specs := range fields {
+			t.Run(channels[access]+" "+name, func(t *testing.T) {
 				of := spec.Properties[name]
-				accepted, refused := 0, 0
-				for seed := range uint64(randomSpecs) {
+				var accepted, refused uint64
+				for seed := range specs {
 					r := random{rand.New(rand.NewPCG(seed, 0))}
 					doc := map[string]any{}
 					if err := json.Unmarshal([]byte(rest), &doc); err != nil {
@@ -59,11 +63,11 @@ func randomly(t *testing.T, plural, rest string, schema *gatewayschema.Schema, c
 						continue
 					}
 					refused++
-					if errs := check(t, string(b), experimental); len(errs) == 0 {
+					if errs := check(t, string(b), access); len(errs) == 0 {
 						t.Errorf("seed %d: nothing is wrong with %s; the API server says %v", seed, b, api)
 					}
 				}
-				if min(accepted, refused) < randomSpecs/20 {
+				if min(accepted, refused) < specs/20 {
 					t.Errorf("the API server accepts %d specs and refuses %d: these show little", accepted, refused)
 				}
 			})
@@ -74,13 +78,13 @@ func randomly(t *testing.T, plural, rest string, schema *gatewayschema.Schema, c
 // random makes up values by a schema.
 type random struct{ *rand.Rand }
 
-// field makes up the value of a field of a spec. A list has one element or two, and each of them few fields.
+// field makes up the value of a field of a spec. A list has one element, or less often two, and each of them few fields.
 func (r random) field(s *extv1.JSONSchemaProps) any {
 	if s.Type != "array" {
 		return r.value(s)
 	}
 	l := []any{}
-	for range 1 + r.IntN(2) {
+	for range 1 + r.IntN(3)/2 {
 		element := r.value(s.Items.Schema)
 		r.shorten(element.(map[string]any), s.Items.Schema.Required)
 		l = append(l, element)
@@ -128,7 +132,7 @@ func (r random) value(s *extv1.JSONSchemaProps) any {
 }
 
 func (r random) text() string {
-	all := []string{"a", "a", "b", "b", "/v1", "a.example.com", "10s", "*", "A", "", "Service", "x_y", "10.0.0.1", "Hostname"}
+	all := []string{"a", "a", "b", "b", "/v1", "a.example.com", "10s", "*", "A", "", "Service", "x_y", "10.0.0.1", "Hostname", "NamedAddress", "example.com/x"}
 	return all[r.IntN(len(all))]
 }
 

@@ -25,8 +25,9 @@ const maxExpressions = maxRouteMatches * 1024
 // checkTexts refuses texts that the CRDs allow and that may stop a shared gateway. Envoy refuses a whole configuration for one expression
 // that does not compile, one header value that is none, or one format operator without an end (source/common/router/config_impl.cc,
 // source/common/formatter/substitution_formatter.cc). The routes of all tenants are in that configuration. Traefik puts
-// texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go).
-func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
+// texts between backquotes (pkg/provider/kubernetes/gateway/httproute.go). experimental tells that clusters have the experimental channel of
+// the Gateway API, which takes fewer values of headers.
+func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec, experimental bool) field.ErrorList {
 	texts, length := matchTexts(path.Child("rules"), spec.Rules), 0
 	for _, t := range texts {
 		if t.expression {
@@ -47,9 +48,9 @@ func checkTexts(path *field.Path, spec *gateway.HTTPRouteSpec) field.ErrorList {
 	for i := range spec.Rules {
 		rule, at := &spec.Rules[i], path.Child("rules").Index(i)
 		errs = append(errs, checkBackoff(at.Child("retry", "backoff"), rule.Retry)...)
-		errs = append(errs, checkFilterTexts(at.Child("filters"), rule.Filters)...)
+		errs = append(errs, checkFilterTexts(at.Child("filters"), rule.Filters, experimental)...)
 		for j := range rule.BackendRefs {
-			errs = append(errs, checkFilterTexts(at.Child("backendRefs").Index(j).Child("filters"), rule.BackendRefs[j].Filters)...)
+			errs = append(errs, checkFilterTexts(at.Child("backendRefs").Index(j).Child("filters"), rule.BackendRefs[j].Filters, experimental)...)
 		}
 	}
 	return errs
@@ -146,12 +147,12 @@ func stepsOf(re *syntax.Regexp) int {
 	return n
 }
 
-func checkFilterTexts(path *field.Path, filters []gateway.HTTPRouteFilter) field.ErrorList {
+func checkFilterTexts(path *field.Path, filters []gateway.HTTPRouteFilter, experimental bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range filters {
 		f, at := &filters[i], path.Index(i)
-		errs = append(errs, checkHeaderTexts(at.Child("requestHeaderModifier"), f.RequestHeaderModifier)...)
-		errs = append(errs, checkHeaderTexts(at.Child("responseHeaderModifier"), f.ResponseHeaderModifier)...)
+		errs = append(errs, checkHeaderTexts(at.Child("requestHeaderModifier"), f.RequestHeaderModifier, experimental)...)
+		errs = append(errs, checkHeaderTexts(at.Child("responseHeaderModifier"), f.ResponseHeaderModifier, experimental)...)
 		if f.URLRewrite != nil {
 			errs = append(errs, checkPathModifier(at.Child("urlRewrite", "path"), f.URLRewrite.Path)...)
 		}
@@ -181,13 +182,20 @@ var headerValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
 
 const messageHeaderValue = "must have visible ASCII characters, with at most one blank between two"
 
-// checkHeaderTexts checks the headers of a filter: each value is what the Gateway API's experimental channel asks for, and no format string
-// of Envoy. Envoy lets nobody change the Host header so.
-func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.ErrorList {
+// messageBlanks says what the values of headers may be with the standard channel, which leaves them to gateways.
+const messageBlanks = "must have printable ASCII characters, with blanks only between them"
+
+// checkHeaderTexts checks the headers of a filter: each value is that of a header, and no format string of Envoy. Envoy lets nobody change
+// the Host header so.
+func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter, experimental bool) field.ErrorList {
 	if h == nil {
 		return nil
 	}
 	var errs field.ErrorList
+	valid, message := blanksInside, messageBlanks
+	if experimental {
+		valid, message = headerValue.MatchString, messageHeaderValue
+	}
 	checkName := func(path *field.Path, name string) {
 		if strings.EqualFold(name, "host") || strings.HasPrefix(name, ":") {
 			errs = append(errs, field.Invalid(path, text.Value(name), "must be another header: a route cannot change the host like this, but with a filter of type URLRewrite"))
@@ -201,8 +209,8 @@ func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.Error
 		for i, header := range list.headers {
 			at := path.Child(list.name).Index(i)
 			checkName(at.Child("name"), string(header.Name))
-			if !plainHeader(header.Value) {
-				errs = append(errs, field.Invalid(at.Child("value"), text.Value(header.Value), messageHeaderValue+", and each '%' twice: it begins a format operator in Envoy"))
+			if !valid(header.Value) || hasOperator(header.Value) {
+				errs = append(errs, field.Invalid(at.Child("value"), text.Value(header.Value), message+", and each '%' twice: it begins a format operator in Envoy"))
 			}
 		}
 	}
@@ -212,7 +220,12 @@ func checkHeaderTexts(path *field.Path, h *gateway.HTTPHeaderFilter) field.Error
 	return errs
 }
 
-// plainHeader tells whether a value of a header has visible characters, with at most one blank between two, and no format operator.
-func plainHeader(value string) bool {
-	return headerValue.MatchString(value) && !strings.Contains(strings.ReplaceAll(value, "%%", ""), "%")
+// blanksInside tells whether a value of a header has printable characters, and blanks only between them.
+func blanksInside(value string) bool {
+	return value != "" && strings.Trim(value, " \t") == value && strings.IndexFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r > '~' }) < 0
+}
+
+// hasOperator tells whether Envoy finds a format operator in the value of a header.
+func hasOperator(value string) bool {
+	return strings.Contains(strings.ReplaceAll(value, "%%", ""), "%")
 }

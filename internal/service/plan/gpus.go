@@ -27,6 +27,7 @@ var gpuResources = []gpuResource{
 	{name: "gpu.intel.com/i915"},
 	{name: "gpu.intel.com/xe"},
 	{name: "aws.amazon.com/neuron", begins: true},
+	{name: "huawei.com/ascend-", begins: true}, // The device plugin of Huawei Cloud CCE has huawei.com/ascend-1980 and -310.
 	{name: "huawei.com/Ascend", begins: true},
 }
 
@@ -55,21 +56,26 @@ func singleGPUs() []corev1.ResourceName {
 	return all
 }
 
+// topLevel are the last labels of the vendors' domains, which name no vendor.
+var topLevel = []string{"com", "ai"}
+
 // meantGPU returns the known resource that a name is, or that it stands for: with other upper and lower case, a plural, or one word of
 // the domain. It is empty for other names. They may be someone's own, however near they are.
 func meantGPU(resource corev1.ResourceName) string {
 	domain, device, _ := strings.Cut(string(resource), "/")
 	for _, r := range gpuResources {
 		vendor, known, _ := strings.Cut(r.name, "/")
-		ofVendor := domain == vendor || slices.Contains(strings.Split(vendor, "."), domain)
+		ofVendor := domain == vendor || slices.Contains(strings.Split(vendor, "."), domain) && !slices.Contains(topLevel, domain)
 		if !ofVendor || len(device) < len(known) || !strings.EqualFold(device[:len(known)], known) {
 			continue
 		}
-		switch rest := device[len(known):]; {
-		case rest == "" || rest == "s":
-			return r.name
-		case r.begins:
-			return r.name + rest
+		rest, meant := device[len(known):], r.name
+		if r.begins && rest != "s" {
+			meant += rest
+		}
+		// An amount of a GPU is none of these resources.
+		if (r.begins || rest == "" || rest == "s") && IsGPU(corev1.ResourceName(meant)) {
+			return meant
 		}
 	}
 	return ""

@@ -302,8 +302,8 @@ func (p *rolePlanner) warnOfArguments() {
 // vllmPort is the port on which vLLM listens without --port (vllm/entrypoints/openai/cli_args.py of vLLM v0.11.0).
 const vllmPort = 8000
 
-// warnOfPort warns of an engine that listens on another port than the one that clients connect to. Behind a proxy of the user's it may, unless
-// a probe asks it there.
+// warnOfPort warns of an engine that listens on another port than the one that clients connect to. Behind a proxy of the user's it may,
+// unless the function's own readiness probe asks the engine at the other port. Probes of the user's do not count: they may ask the proxy.
 func (p *rolePlanner) warnOfPort() {
 	leader, who := &p.role.Leader, "clients connect"
 	switch same := p.role.Port == p.role.EnginePort; {

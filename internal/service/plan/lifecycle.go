@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
@@ -118,10 +119,16 @@ func hasPort(c *corev1.Container, port int32) bool {
 	})
 }
 
-// proxied tells whether another container than the engine's lists a port, so that it takes what comes there.
+// proxied tells whether another container than the engine's lists a port, so that it takes what comes there. Init containers count if
+// they run beside the engine. The others have ended when it starts.
 func (t *PodTemplate) proxied(port int32) bool {
-	others := slices.Concat(t.Spec.InitContainers, t.Spec.Containers[:t.Engine], t.Spec.Containers[t.Engine+1:])
-	return slices.ContainsFunc(others, func(c corev1.Container) bool { return hasPort(&c, port) })
+	beside := slices.Concat(t.Spec.Containers[:t.Engine], t.Spec.Containers[t.Engine+1:])
+	for _, c := range t.Spec.InitContainers {
+		if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			beside = append(beside, c)
+		}
+	}
+	return slices.ContainsFunc(beside, func(c corev1.Container) bool { return hasPort(&c, port) })
 }
 
 // vllmImage is the name of the image that vLLM's project releases, whose entrypoint is vLLM.

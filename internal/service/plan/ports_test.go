@@ -87,9 +87,11 @@ func TestPortOfVariable(t *testing.T) {
 		"OwnSidecar": {"So does one of the user's.", decoder, own + `containers: [` + engine + `}]`, want{8080, 9000, nil}},
 		"BehindOwn":  {"The probe asks the engine, and clients the user's routing sidecar.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8080, 8000, []string{"the readiness probe connects to port 8000, but --port makes the engine listen on 9000: use one port for both"}}},
 		"OwnProbe":   {"Nobody asks the engine at the port that it lists.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8000}], readinessProbe: {exec: {command: [ok]}}}]`, want{8080, 8000, nil}},
+		"OwnHTTP":    {"The user's probe may have its reason for that port.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8000}], readinessProbe: {httpGet: {path: /health, port: 8000}}}]`, want{8080, 8000, nil}},
 		"PortOfOwn":  {"The engine lists the port of the user's routing sidecar.", decoder, own + `containers: [` + engine + `, ports: [{containerPort: 8080}]}]`, want{8080, 8080, nil}},
 		"Proxy":      {"Clients connect to a proxy of the user's.", worker, `containers: [` + engine + `, ports: [{name: http, containerPort: 8000}]}, ` + proxy + `]`, want{8000, 8000, nil}},
 		"InitProxy":  {"It may start before the engine.", worker, `initContainers: [` + proxy + `], containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8000, 8000, nil}},
+		"InitEnds":   {"It has ended when the engine starts.", worker, `initContainers: [{name: first, image: x, ports: [{containerPort: 8000}]}], containers: [` + engine + `, ports: [{containerPort: 8000}]}]`, want{8000, 8000, []string{"clients connect to port 8000, but --port makes the engine listen on 9000: use one port for both"}}},
 		"NoProxy":    {"Another container has another port.", worker, `containers: [` + engine + `, ports: [{containerPort: 8001}]}, ` + proxy + `]`, want{8001, 8001, []string{"clients connect to port 8001, but --port makes the engine listen on 9000: use one port for both"}}},
 	}
 	for name, tc := range cases {

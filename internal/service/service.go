@@ -79,9 +79,8 @@ func (s *Service) Observe() error {
 	return nil
 }
 
-// Plan decides what is needed, and where it runs. An Input with problems does not say what is
-// allowed, nor does one say it of a service without a namespace, so then only the templates are checked. Without the
-// profile that the service names, nothing is known of them.
+// Plan decides what is needed, and where it runs. An Input says what each namespace may use. If it has problems, or the service has no
+// namespace, only the templates are checked. Without the profile that the service names, nothing is known of them.
 func (s *Service) Plan() error {
 	p := s.parsed
 	if p.unmerged {

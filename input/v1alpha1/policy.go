@@ -218,7 +218,7 @@ type Routes struct {
 
 	// AllowedFilters are filters that routes may have although they send requests to other
 	// backends. There are none by default. Only the experimental channel of the Gateway API
-	// has ExternalAuth.
+	// has ExternalAuth. Where a cluster lacks it, nothing of a service with it can be applied.
 	// +optional
 	// +kubebuilder:validation:MaxItems=3
 	AllowedFilters []RouteFilter `json:"allowedFilters,omitempty"`

@@ -230,9 +230,10 @@ func Resources(path *field.Path, r *corev1.ResourceRequirements) field.ErrorList
 	return errs
 }
 
-// resourceName matches the names of resources that a node may have. Devices have a domain (pkg/apis/core/v1/helper/helpers.go of
-// Kubernetes). Nodes of older releases also have how many volumes of each kind they can attach.
-var resourceName = regexp.MustCompile(`^(cpu|memory|ephemeral-storage|pods|hugepages-.+|attachable-volumes-.+|.+/.+)$`)
+// resourceName matches the qualified names of resources that a node may have. Devices have a domain (pkg/apis/core/v1/helper/helpers.go of
+// Kubernetes). Nodes of older releases also have how many volumes of each kind they can attach. The schema of InferenceClusters
+// has the same expression and the same text.
+var resourceName = regexp.MustCompile(`/|^(cpu|memory|ephemeral-storage|pods)$|^(hugepages|attachable-volumes)-`)
 
 // ResourceName checks the name of a resource that a node may have, such as nvidia.com/gpu. Names in ResourceQuotas may have another prefix.
 func ResourceName(path *field.Path, name string) field.ErrorList {

@@ -18,6 +18,7 @@ import (
 	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
@@ -212,7 +214,8 @@ func (s *Schema) Validate(doc []byte) field.ErrorList {
 	return s.validate(doc, nil)
 }
 
-// ValidateUpdate returns the errors of an API server when an object is updated.
+// ValidateUpdate returns the errors of an API server when an object is updated. From Kubernetes 1.30 on, rules of CEL do not refuse
+// values that stay as they are.
 func (s *Schema) ValidateUpdate(doc, old []byte) field.ErrorList {
 	before, err := s.Default(old)
 	if err != nil {
@@ -247,12 +250,12 @@ func (s *Schema) validate(doc []byte, old map[string]any) field.ErrorList {
 	if slices.ContainsFunc(errs, blocksRules) {
 		return errs
 	}
-	// A nil map would make an interface that is not nil.
-	var before any
-	if old != nil {
-		before = old
+	if old == nil {
+		more, _ := s.rules.Validate(context.Background(), nil, s.structural, obj, nil, celconfig.RuntimeCELCostBudget)
+		return append(errs, more...)
 	}
-	more, _ := s.rules.Validate(context.Background(), nil, s.structural, obj, before, celconfig.RuntimeCELCostBudget)
+	unchanged := cel.WithRatcheting(common.NewCorrelatedObject(obj, old, &model.Structural{Structural: s.structural}))
+	more, _ := s.rules.Validate(context.Background(), nil, s.structural, obj, old, celconfig.RuntimeCELCostBudget, unchanged)
 	return append(errs, more...)
 }
 

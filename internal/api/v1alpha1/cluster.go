@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,6 +18,8 @@ const (
 	MaxClusterName = 63
 	// MaxSelectorLabels is the limit of a pool's nodeSelector.
 	MaxSelectorLabels = 16
+	// MaxAllocatable is the limit of a pool's allocatable. Nodes have some ten resources.
+	MaxAllocatable = 64
 	// MaxTaints is the limit of a pool's taints.
 	MaxTaints = 16
 	// MaxStopMessage is the limit of stopMessage.
@@ -186,7 +189,9 @@ type Pool struct {
 	// and pods that are not listed are not counted. Of any other resource that is not listed, the
 	// nodes have none.
 	// +optional
-	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('/|^(cpu|memory|ephemeral-storage|pods)$|^(hugepages|attachable-volumes)-') && !name.startsWith('requests.') && !name.startsWith('limits.'))",message="must be a resource that nodes have: cpu, memory, ephemeral-storage, pods, hugepages-{size}, or a device with its domain, such as nvidia.com/gpu"
+	Allocatable map[corev1.ResourceName]resource.Quantity `json:"allocatable,omitempty"`
 
 	// Taints of each node, if nodeCount is set. The nodes count only for pods that tolerate all of
 	// them. Pods that request a device tolerate a taint with its name and the effect NoSchedule.

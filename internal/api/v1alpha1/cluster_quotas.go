@@ -50,7 +50,7 @@ type ResourceQuota struct {
 	// a ResourceQuota. The name pods stands for the number of pods.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('requests.') && !self.startsWith('limits.')",message="must be the name as pods request it, such as nvidia.com/gpu"
+	// +kubebuilder:validation:XValidation:rule="self.matches('/|^(cpu|memory|ephemeral-storage|pods)$|^(hugepages|attachable-volumes)-') && !self.startsWith('requests.') && !self.startsWith('limits.')",message="must be a resource that nodes have: cpu, memory, ephemeral-storage, pods, hugepages-{size}, or a device with its domain, such as nvidia.com/gpu"
 	Name string `json:"name"`
 
 	// NominalQuota is the amount that the namespace may reserve before others borrow.

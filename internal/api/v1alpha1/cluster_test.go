@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -51,6 +52,15 @@ func inKueue(fields string) string {
 // inPool returns a cluster with one pool of these fields.
 func inPool(fields string) string {
 	return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, pools: [{` + fields + `}]}}`
+}
+
+// numbered lists so many fields, with the number of each for %d.
+func numbered(n int, field string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(field, i)
+	}
+	return strings.Join(all, ", ")
 }
 
 func clusterSchema(t *testing.T) *schematest.Schema {
@@ -162,6 +172,7 @@ func TestValidateCluster(t *testing.T) {
 		"NoResourcesOfNodes": {
 			reason: "No node has a resource of such a name, so no pod would fit.",
 			doc:    inPool(`name: p, nodeCount: 2, allocatable: {gpu: 8, Memory: -1, requests.nvidia.com/gpu: 8, limits.nvidia.com/gpu: 8, services: 1}`),
+			schema: []string{"spec.pools[0].allocatable"},
 			want: []string{
 				`spec.pools[0].allocatable[Memory]: Invalid value: "Memory": ` + noResource,
 				`spec.pools[0].allocatable[gpu]: Invalid value: "gpu": ` + noResource,
@@ -170,6 +181,12 @@ func TestValidateCluster(t *testing.T) {
 				`spec.pools[0].allocatable[services]: Invalid value: "services": ` + noResource,
 				`spec.pools[0].allocatable[Memory]: Invalid value: "-1": must not be negative`,
 			},
+		},
+		"ManyResources": {
+			reason: "No node has so many resources.",
+			doc:    inPool(`name: p, nodeCount: 2, allocatable: {` + numbered(65, "example.com/r%d: 1") + `}`),
+			schema: []string{"spec.pools[0].allocatable"},
+			want:   []string{`spec.pools[0].allocatable: Too many: 65: must have at most 64 items`},
 		},
 		"TaintsOfObserved": {
 			reason: "Nodes that are observed have their own taints.",
@@ -260,7 +277,7 @@ func TestValidateCluster(t *testing.T) {
 		"QuotaOfRequests": {
 			reason: "No pod requests a resource of such a name, so a quota named as in a ResourceQuota, or without a domain, would limit nothing.",
 			doc:    inCluster(`quotas: [{namespaces: [a], resources: [{name: requests.nvidia.com/gpu, nominalQuota: 1}, {name: limits.cpu, nominalQuota: 1}, {name: requestsof.example.com/gpu, nominalQuota: 1}, {name: gpu, nominalQuota: 1}]}]`),
-			schema: []string{"spec.quotas[0].resources[0].name", "spec.quotas[0].resources[1].name"},
+			schema: []string{"spec.quotas[0].resources[0].name", "spec.quotas[0].resources[1].name", "spec.quotas[0].resources[3].name"},
 			want: []string{
 				`spec.quotas[0].resources[0].name: Invalid value: "requests.nvidia.com/gpu": ` + noResource,
 				`spec.quotas[0].resources[1].name: Invalid value: "limits.cpu": ` + noResource,
@@ -421,11 +438,39 @@ func TestValidateCluster(t *testing.T) {
 	}
 }
 
+// TestOneTextForResources shows that the schema and the function say the same of a resource that no node has.
+func TestOneTextForResources(t *testing.T) {
+	s := clusterSchema(t)
+	for name, doc := range map[string]string{
+		"Pool":  inPool(`name: p, nodeCount: 2, allocatable: {gpu: 8}`),
+		"Quota": inCluster(`quotas: [{namespaces: [a], resources: [{name: gpu, nominalQuota: 1}]}]`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := decodeCluster(t, []byte(doc))
+			var want, got []string
+			for _, err := range v1alpha1.ValidateCluster(c) {
+				if err.Type == field.ErrorTypeInvalid {
+					want = append(want, err.Detail)
+				}
+			}
+			for _, err := range s.Validate([]byte(doc)) {
+				got = append(got, err.Detail)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-function +schema:\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestClusterUpdate shows which fields of an existing cluster cannot change. Only the
 // schema has rules for that: the function does not know the old spec.
 func TestClusterUpdate(t *testing.T) {
 	with := func(config string) string {
 		return `{metadata: {name: c}, spec: {providerConfigRef: {` + config + `}, pools: [{name: p, nodeSelector: {a: b}}]}}`
+	}
+	named := func(resource, fields string) string {
+		return `{metadata: {name: c}, spec: {providerConfigRef: {name: c}, pools: [{name: p, nodeCount: 1, allocatable: {` + resource + `: 1}}], quotas: [{namespaces: [a], resources: [{name: ` + resource + `, nominalQuota: 1}]}], ` + fields + `}}`
 	}
 	cases := map[string]struct {
 		reason   string
@@ -440,6 +485,8 @@ func TestClusterUpdate(t *testing.T) {
 		"Kueue":        {reason: "What runs in the cluster is not counted, and Kueue does not take it over.", old: with("name: c"), new: inKueue(""), want: []string{"spec.admission"}},
 		"NoKueue":      {reason: "Kueue does not give up what it admitted.", old: inKueue(""), new: with("name: c"), want: []string{"spec.admission"}},
 		"SameQueue":    {reason: "Writing out the default is no change.", old: inKueue(""), new: inKueue("kueue: {localQueueName: default}")},
+		"StoredNames":  {reason: "What was stored before the rule stays as it is.", old: named("gpu", ""), new: named("gpu", "stopPolicy: Hold")},
+		"Names":        {reason: "What changes has to keep the rule.", old: named("gpu", ""), new: named("cards", ""), want: []string{"spec.pools[0].allocatable", "spec.quotas[0].resources[0].name"}},
 		"Queue":        {reason: "Kueue does not let running replicas change their queue.", old: inKueue("kueue: {}"), new: inKueue("kueue: {localQueueName: q}"), want: []string{"spec.kueue"}},
 	}
 	s := clusterSchema(t)
@@ -515,13 +562,14 @@ func TestClusterLimitsAgree(t *testing.T) {
 	spec := clusterSchema(t).CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	pool, quota := items(spec.Properties["pools"]), items(spec.Properties["quotas"])
 	want := []int{v1alpha1.MaxPools, v1alpha1.MaxPoolNodes, v1alpha1.MaxSelectorLabels, v1alpha1.MaxStopMessage, v1alpha1.MaxClusterUID, v1alpha1.MaxClusterName, v1alpha1.MaxAllowedNamespaces,
-		v1alpha1.MaxQuotas, v1alpha1.MaxQuotaNamespaces, v1alpha1.MaxQuotaResources, v1alpha1.MaxResourceName, v1alpha1.MaxTaints}
+		v1alpha1.MaxQuotas, v1alpha1.MaxQuotaNamespaces, v1alpha1.MaxQuotaResources, v1alpha1.MaxResourceName, v1alpha1.MaxTaints, v1alpha1.MaxAllocatable}
 	got := []int{
 		int(ptr.Deref(spec.Properties["pools"].MaxItems, 0)), int(ptr.Deref(pool.Properties["nodeCount"].Maximum, 0)), int(ptr.Deref(pool.Properties["nodeSelector"].MaxProperties, 0)),
 		int(ptr.Deref(spec.Properties["stopMessage"].MaxLength, 0)), int(ptr.Deref(spec.Properties["clusterUID"].MaxLength, 0)), int(ptr.Deref(pool.Properties["name"].MaxLength, 0)),
 		int(ptr.Deref(spec.Properties["allowedNamespaces"].Properties["names"].MaxItems, 0)),
 		int(ptr.Deref(spec.Properties["quotas"].MaxItems, 0)), int(ptr.Deref(quota.Properties["namespaces"].MaxItems, 0)), int(ptr.Deref(quota.Properties["resources"].MaxItems, 0)),
 		int(ptr.Deref(items(quota.Properties["resources"]).Properties["name"].MaxLength, 0)), int(ptr.Deref(pool.Properties["taints"].MaxItems, 0)),
+		int(ptr.Deref(pool.Properties["allocatable"].MaxProperties, 0)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-function +schema:\n%s", diff)

@@ -85,6 +85,9 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 	if p.NodeCount != nil {
 		errs = append(errs, check.Between(path.Child("nodeCount"), *p.NodeCount, 0, MaxPoolNodes)...)
 	}
+	if len(p.Allocatable) > MaxAllocatable {
+		return append(errs, field.TooMany(path.Child("allocatable"), len(p.Allocatable), MaxAllocatable))
+	}
 	errs = append(errs, check.Amounts(path.Child("allocatable"), p.Allocatable)...)
 	errs = append(errs, validateTaints(path.Child("taints"), p)...)
 	if len(p.NodeSelector) > MaxSelectorLabels {

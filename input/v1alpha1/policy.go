@@ -227,7 +227,8 @@ type Routes struct {
 	// useDefaultGateways, and Gateways defaultScope. Only the experimental channel of the
 	// Gateway API has these fields, and lets ports alone tell the parentRefs to one gateway
 	// apart. Allow them if all clusters have its definitions: where one lacks a field,
-	// nothing of a service with it can be applied. Defaults to Deny.
+	// nothing of a service with it can be applied. Then the values of headers are those that
+	// release 1.5 and later ones allow. Defaults to Deny.
 	// +optional
 	ExperimentalFields Access `json:"experimentalFields,omitempty"`
 

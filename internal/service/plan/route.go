@@ -192,9 +192,17 @@ func checkGateway(path *field.Path, doc *kube.Document, spec *gateway.GatewaySpe
 
 // checkHostname accepts host names, also with '*' as the first label. It refuses IP addresses.
 func checkHostname(path *field.Path, host string) field.ErrorList {
-	name := strings.TrimPrefix(host, "*.")
-	if len(validation.IsDNS1123Subdomain(name)) == 0 && len(validation.IsValidIP(nil, host)) > 0 {
+	if isHostname(host) && len(validation.IsValidIP(nil, host)) > 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, text.Value(host), "must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path")}
+	return field.ErrorList{invalidHostname(path, host)}
+}
+
+// isHostname tells whether a text has the form of a host name, which may begin with a wildcard. That of an IP address has it, too.
+func isHostname(host string) bool {
+	return len(validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*."))) == 0
+}
+
+func invalidHostname(path *field.Path, host string) *field.Error {
+	return field.Invalid(path, text.Value(host), "must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path")
 }

@@ -338,7 +338,10 @@ func addressLimits(path *field.Path, list []*structpb.Value, addresses []gateway
 		case seen[id]:
 			errs = append(errs, field.Duplicate(at, text.Value(a.Value)))
 		case kind == gateway.HostnameAddressType:
-			errs = append(errs, checkHostname(at, a.Value)...)
+			// The CRD takes an IP address for a host name here.
+			if !isHostname(a.Value) {
+				errs = append(errs, invalidHostname(at, a.Value))
+			}
 		case err != nil, ip.Zone() != "":
 			errs = append(errs, field.Invalid(at, text.Value(a.Value), "must be an IP address, or have another type, such as Hostname"))
 		}

@@ -456,7 +456,7 @@ func TestGatewayLimits(t *testing.T) {
 		},
 		"AddressNames": {
 			reason: "A host name is one.",
-			spec:   addresses(`{type: Hostname, value: A.example.com}, {type: Hostname, value: "a.*"}, {type: NamedAddress, value: A_b}, {type: a.example.com/b, value: A_b}`),
+			spec:   addresses(`{type: Hostname, value: A.example.com}, {type: Hostname, value: "a.*"}, {type: Hostname, value: "10.0.0.1"}, {type: NamedAddress, value: A_b}, {type: a.example.com/b, value: A_b}`),
 			want: []string{
 				`gateway.addresses[0].value: Invalid value: "A.example.com": must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path`,
 				`gateway.addresses[1].value: Invalid value: "a.*": must be a host name such as llm.example.com or *.example.com: lower case, without scheme, port or path`,

@@ -178,7 +178,7 @@ func checkPathModifier(path *field.Path, m *gateway.HTTPPathModifier) field.Erro
 }
 
 // headerValue matches what the Gateway API's experimental channel allows as the value of a header.
-var headerValue = regexp.MustCompile(`^[!-~]+([\t ]?[!-~]+)*$`)
+var headerValue = regexp.MustCompile(`^[\x21-\x7E]+([\t ]?[\x21-\x7E]+)*$`)
 
 const messageHeaderValue = "must have visible ASCII characters, with at most one blank between two"
 

@@ -290,7 +290,7 @@ func (c comparison) exit() error {
 		return errRefused // Nobody knows what becomes of the services in it.
 	}
 	code := exitCodeError(0)
-	if slices.ContainsFunc(c.Clusters, func(c clusterChange) bool { return c.short }) {
+	if c.shortClusters() > 0 {
 		code = errNotPlaced
 	}
 	for _, s := range c.Services {
@@ -352,19 +352,25 @@ func (c comparison) headline() string {
 	return "Plan: " + strings.Join(parts, ", ") + "." + c.shortage()
 }
 
-// shortage counts the clusters in which the change leaves less than what is reserved.
-func (c comparison) shortage() string {
+// shortClusters is the number of clusters in which the change leaves less than what is reserved.
+func (c comparison) shortClusters() int {
 	n := 0
 	for _, o := range c.Clusters {
 		if o.short {
 			n++
 		}
 	}
-	switch n {
+	return n
+}
+
+// shortage is the sentence of the headline about these clusters, or empty.
+func (c comparison) shortage() string {
+	switch n := c.shortClusters(); n {
 	case 0:
 		return ""
 	case 1:
 		return " More is reserved in 1 cluster than it has then."
+	default:
+		return fmt.Sprintf(" More is reserved in %d clusters than they have then.", n)
 	}
-	return fmt.Sprintf(" More is reserved in %d clusters than they have then.", n)
 }

@@ -47,11 +47,7 @@ func (c comparison) write(w io.Writer, format string, all bool) error {
 		if o.refused || o.short {
 			sign = "!"
 		}
-		why := ""
-		if title != "" {
-			why = "\t" + o.Overcommitted
-		}
-		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"), why)
+		fmt.Fprintf(b, "  %s\t%s\t%s\t%s\t%s\t%s\n", sign, o.Name, cmp.Or(o.Change, "-"), cmp.Or(o.Before, "-"), cmp.Or(o.After, "-"), o.Overcommitted)
 	}
 	return align(w, b.String())
 }

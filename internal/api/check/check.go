@@ -121,7 +121,7 @@ func InvalidOrMissing(path *field.Path, v, message string) field.ErrorList {
 func Labels(path *field.Path, labels map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		errs = append(errs, qualifiedKey(path, k)...)
+		errs = append(errs, QualifiedKey(path, k)...)
 		if msgs := validation.IsValidLabelValue(labels[k]); len(msgs) > 0 {
 			errs = append(errs, field.Invalid(path.Key(text.Value(k)), text.Value(labels[k]), msgs[0]))
 		}
@@ -177,13 +177,13 @@ func Annotations(path *field.Path, annotations map[string]string) field.ErrorLis
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		// Kubernetes accepts upper case in the prefix of an annotation's key.
-		errs = append(errs, qualifiedKey(path, strings.ToLower(k))...)
+		errs = append(errs, QualifiedKey(path, strings.ToLower(k))...)
 	}
 	return errs
 }
 
-// qualifiedKey checks a key of a map.
-func qualifiedKey(path *field.Path, key string) field.ErrorList {
+// QualifiedKey checks the key of a label or an annotation.
+func QualifiedKey(path *field.Path, key string) field.ErrorList {
 	return qualified(path.Key(text.Value(key)), key)
 }
 

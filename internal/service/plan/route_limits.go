@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -358,13 +358,11 @@ func keyLimits[K, V ~string](path *field.Path, of map[K]V) field.ErrorList {
 	var errs field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		key := string(k)
-		problems := validation.IsQualifiedName(key)
+		problems := check.QualifiedKey(path, key)
 		if prefix, _, _ := strings.Cut(key, "/"); len(problems) == 0 && len(prefix) > maxKeyPrefix {
-			problems = []string{fmt.Sprintf("prefix part must be no more than %d bytes", maxKeyPrefix)}
+			problems = field.ErrorList{field.Invalid(path.Key(text.Value(key)), text.Value(key), fmt.Sprintf("prefix part must be no more than %d bytes", maxKeyPrefix))}
 		}
-		if len(problems) > 0 {
-			errs = append(errs, field.Invalid(path.Key(text.Value(key)), text.Value(key), problems[0]))
-		}
+		errs = append(errs, problems...)
 	}
 	return errs
 }

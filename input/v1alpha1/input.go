@@ -253,6 +253,7 @@ type GatewaySettings struct {
 	// ParentRefs are the parents (Gateway API ParentReference) of every HTTPRoute that
 	// names none and has no Gateway of its own.
 	// +optional
+	// +kubebuilder:validation:MaxItems=32
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
 
 	// IstioDestinationRule adds a DestinationRule for each endpoint picker. Istio needs it
@@ -268,6 +269,7 @@ type FleetSettings struct {
 	// a weight for each cluster. There are none by default: a service then has only the URL
 	// of each cluster.
 	// +optional
+	// +kubebuilder:validation:MaxItems=32
 	ParentRefs []ParentRef `json:"parentRefs,omitempty"`
 
 	// Namespace in which the InferenceClusters have their cluster profiles: that of the ClusterInput.
@@ -310,6 +312,8 @@ type ParentRef struct {
 
 	// Kind of the parent. Defaults to Gateway.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`
 	Kind string `json:"kind,omitempty"`
 
 	// Namespace of the parent. Defaults to the route's own.

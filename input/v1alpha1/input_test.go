@@ -1,8 +1,10 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -122,6 +124,16 @@ podObservationLimit: 0
 				`input.fleet.parentRefs[0].name: Invalid value: "B": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
 				`input.defaults.schedulingStrategy.queueName: Invalid value: "Q": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
 				`input.defaults.schedulingStrategy.gang.priorityClassName: Invalid value: "P": must be the name of a Kubernetes object: lower case letters, digits, '-' and '.', starting and ending with a letter or digit`,
+			},
+		},
+		"ParentRefs": {
+			reason: "The API server would refuse every HTTPRoute that has them.",
+			doc:    `{gateway: {parentRefs: [{kind: Gate way, name: a}, {name: b}, {name: c}, {name: b, port: 80}, {name: b}]}, fleet: {parentRefs: [` + manyRefs(33) + `]}}`,
+			schema: []string{"fleet.parentRefs", "gateway.parentRefs[0].kind"},
+			want: []string{
+				`input.gateway.parentRefs[0].kind: Invalid value: "Gate way": must be a kind, such as Gateway: at most 63 letters, digits and '-', starting with a letter and ending with a letter or digit`,
+				`input.gateway.parentRefs[4]: Duplicate value: "b"`,
+				`input.fleet.parentRefs: Too many: 33: must have at most 32 items`,
 			},
 		},
 		"Tolerations": {
@@ -247,4 +259,13 @@ func decodeInto(t *testing.T, doc []byte, in any) field.ErrorList {
 		t.Fatal(err)
 	}
 	return kube.Decode(s, field.NewPath("input"), in)
+}
+
+// manyRefs returns the elements of a list of n parentRefs that differ.
+func manyRefs(n int) string {
+	refs := make([]string, n)
+	for i := range refs {
+		refs[i] = fmt.Sprintf("{name: g%d}", i)
+	}
+	return strings.Join(refs, ", ")
 }

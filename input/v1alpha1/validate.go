@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"maps"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +18,12 @@ import (
 const (
 	maxPodObservationLimit = 1000
 	maxImage               = 1024
+	maxParentRefs          = 32
+	maxKind                = 63
 )
+
+// kindPattern is that of Gateway API's Kind.
+var kindPattern = regexp.MustCompile(`^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
 
 // Validate returns all errors of an Input. No API server validates it, because it is part
 // of a Composition.
@@ -27,12 +34,8 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, check.Resources(root.Child("sidecar", "resources"), in.Sidecar.Resources)...)
 	errs = append(errs, validatePort(root.Child("ray", "port"), in.Ray.Port)...)
 	errs = append(errs, validateModelLoader(root.Child("modelLoader"), &in.ModelLoader)...)
-	for i, ref := range in.Gateway.ParentRefs {
-		errs = append(errs, validateParentRef(root.Child("gateway", "parentRefs").Index(i), ref)...)
-	}
-	for i, ref := range in.Fleet.ParentRefs {
-		errs = append(errs, validateParentRef(root.Child("fleet", "parentRefs").Index(i), ref)...)
-	}
+	errs = append(errs, validateParentRefs(root.Child("gateway", "parentRefs"), in.Gateway.ParentRefs)...)
+	errs = append(errs, validateParentRefs(root.Child("fleet", "parentRefs"), in.Fleet.ParentRefs)...)
 	errs = append(errs, check.Label(root.Child("fleet", "namespace"), in.Fleet.Namespace)...)
 	if h := in.Fleet.HostnameBackends; h != "" {
 		errs = append(errs, check.OneOf(root.Child("fleet", "hostnameBackends"), h, HostnameEndpointSlice, HostnameExternalName, HostnameServiceEntry)...)
@@ -85,10 +88,25 @@ func validateToleration(path *field.Path, t corev1.Toleration) field.ErrorList {
 	return errs
 }
 
+// validateParentRefs checks what every HTTPRoute gets, by the rules of Gateway API (apis/v1/shared_types.go).
+func validateParentRefs(path *field.Path, all []ParentRef) field.ErrorList {
+	refs, errs := check.Capped(path, all, maxParentRefs)
+	for i := range refs {
+		errs = append(errs, validateParentRef(path.Index(i), refs[i])...)
+		if slices.ContainsFunc(refs[:i], func(earlier ParentRef) bool { return reflect.DeepEqual(earlier, refs[i]) }) {
+			errs = append(errs, field.Duplicate(path.Index(i), refs[i].Name))
+		}
+	}
+	return errs
+}
+
 func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, check.Required(path.Child("name"), ref.Name, "must be the name of a gateway", check.Name)...)
 	errs = append(errs, check.Optional(path.Child("group"), ref.Group, check.Name)...)
+	if ref.Kind != "" && (len(ref.Kind) > maxKind || !kindPattern.MatchString(ref.Kind)) {
+		errs = append(errs, field.Invalid(path.Child("kind"), text.Value(ref.Kind), "must be a kind, such as Gateway: at most 63 letters, digits and '-', starting with a letter and ending with a letter or digit"))
+	}
 	errs = append(errs, check.Optional(path.Child("namespace"), ref.Namespace, check.Label)...)
 	errs = append(errs, check.Optional(path.Child("sectionName"), ref.SectionName, check.Name)...)
 	return append(errs, validatePort(path.Child("port"), ref.Port)...)

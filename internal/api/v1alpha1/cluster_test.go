@@ -183,10 +183,13 @@ func TestValidateCluster(t *testing.T) {
 			},
 		},
 		"ManyResources": {
-			reason: "No node has so many resources.",
-			doc:    inPool(`name: p, nodeCount: 2, allocatable: {` + numbered(65, "example.com/r%d: 1") + `}`),
-			schema: []string{"spec.pools[0].allocatable"},
-			want:   []string{`spec.pools[0].allocatable: Too many: 65: must have at most 64 items`},
+			reason: "No node has so many resources. What else is wrong with the pool is told as well.",
+			doc:    inPool(`name: p, nodeCount: 2, taints: [{key: a, effect: Never}], allocatable: {` + numbered(65, "example.com/r%d: 1") + `}`),
+			schema: []string{"spec.pools[0].allocatable", "spec.pools[0].taints[0].effect"},
+			want: []string{
+				`spec.pools[0].allocatable: Too many: 65: must have at most 64 items`,
+				`spec.pools[0].taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "NoExecute"`,
+			},
 		},
 		"TaintsOfObserved": {
 			reason: "Nodes that are observed have their own taints.",

@@ -85,13 +85,14 @@ func validatePool(path *field.Path, p *Pool) field.ErrorList {
 	if p.NodeCount != nil {
 		errs = append(errs, check.Between(path.Child("nodeCount"), *p.NodeCount, 0, MaxPoolNodes)...)
 	}
-	if len(p.Allocatable) > MaxAllocatable {
-		return append(errs, field.TooMany(path.Child("allocatable"), len(p.Allocatable), MaxAllocatable))
+	if n := len(p.Allocatable); n > MaxAllocatable {
+		errs = append(errs, field.TooMany(path.Child("allocatable"), n, MaxAllocatable))
+	} else {
+		errs = append(errs, check.Amounts(path.Child("allocatable"), p.Allocatable)...)
 	}
-	errs = append(errs, check.Amounts(path.Child("allocatable"), p.Allocatable)...)
 	errs = append(errs, validateTaints(path.Child("taints"), p)...)
-	if len(p.NodeSelector) > MaxSelectorLabels {
-		return append(errs, field.TooMany(path.Child("nodeSelector"), len(p.NodeSelector), MaxSelectorLabels))
+	if n := len(p.NodeSelector); n > MaxSelectorLabels {
+		return append(errs, field.TooMany(path.Child("nodeSelector"), n, MaxSelectorLabels))
 	}
 	return append(errs, check.Labels(path.Child("nodeSelector"), p.NodeSelector)...)
 }

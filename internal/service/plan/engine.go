@@ -160,7 +160,7 @@ func (p *rolePlanner) checkCommands() bool {
 
 func (p *rolePlanner) checkCommandsOf(t *PodTemplate, path *field.Path) {
 	check := func(c *corev1.Container, at *field.Path) {
-		if err := launch.CheckCommand(launch.Command{Command: c.Command, Args: c.Args}); err != nil {
+		if err := launch.CheckCommand(commandOf(c)); err != nil {
 			p.errs = append(p.errs, field.Invalid(at.Child("command"), text.Cut(strings.Join(slices.Concat(c.Command, c.Args), " "), maxCommand), err.Error()))
 		}
 	}

@@ -75,7 +75,7 @@ func PortOf(leader *corev1.PodSpec) int32 {
 	if c == nil {
 		c = EngineOf(leader.Containers)
 	}
-	ray := launch.RayPort(launch.Command{Command: c.Command, Args: c.Args})
+	ray := launch.RayPort(commandOf(c))
 	return cmp.Or(namedPort(c, portOfFlag(c), ray, ray), defaultPort)
 }
 
@@ -105,7 +105,7 @@ func namedPort(c *corev1.Container, flagPort, ofRole, ofInput int32) int32 {
 
 // portOfFlag returns the port that a container's command sets with --port, or 0 if it sets none or that is not known.
 func portOfFlag(c *corev1.Container) int32 {
-	return launch.Parse(launch.Command{Command: c.Command, Args: c.Args}).Expand(c.Env).Port(c.Env, len(c.EnvFrom) > 0)
+	return launch.Parse(commandOf(c)).Expand(c.Env).Port(c.Env, len(c.EnvFrom) > 0)
 }
 
 // flagPort returns the port that the engine's command sets with --port, or 0 if it sets none or that is not known.

@@ -101,7 +101,7 @@ var engineNames = []string{"vllm", "sglang", "engine", "inference-engine", "infe
 // hints tell whether a container may be the engine. Earlier ones are more reliable.
 var hints = []func(*corev1.Container) bool{
 	func(c *corev1.Container) bool {
-		return launch.Parse(launch.Command{Command: c.Command, Args: c.Args}).Engine() != launch.EngineUnknown
+		return launch.Parse(commandOf(c)).Engine() != launch.EngineUnknown
 	},
 	func(c *corev1.Container) bool { return slices.Contains(engineNames, c.Name) },
 	func(c *corev1.Container) bool {
@@ -178,8 +178,10 @@ func EngineOf(containers []corev1.Container) *corev1.Container {
 
 func (t *PodTemplate) engine() *corev1.Container { return &t.Spec.Containers[t.Engine] }
 
-func (t *PodTemplate) command() launch.Command {
-	return launch.Command{Command: t.engine().Command, Args: t.engine().Args}
+func (t *PodTemplate) command() launch.Command { return commandOf(t.engine()) }
+
+func commandOf(c *corev1.Container) launch.Command {
+	return launch.Command{Command: c.Command, Args: c.Args}
 }
 
 // words are those of the engine's command line.

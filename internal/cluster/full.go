@@ -75,12 +75,12 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 			return err
 		}
 		// Grants that shrink, and each in another way, need more of the ledger than before.
-		if in.Kept, err = p.heavy(nearlyOver, state.ledger.Services); err != nil {
+		if in.Frozen, err = p.heavy(nearlyOver, state.ledger.Services); err != nil {
 			return err
 		}
-		if len(in.Kept) > 0 {
+		if len(in.Frozen) > 0 {
 			// Some may be heavy only now, because those that are refused have left them room.
-			maps.Copy(in.Heavy, in.Kept)
+			maps.Copy(in.Heavy, in.Frozen)
 			if err := p.reserve(in, state); err != nil {
 				return err
 			}
@@ -102,12 +102,12 @@ func (p *ledgerPlan) fill(in *reservation.Input, state *observedState) error {
 		return nil
 	}
 	// What others give back is free all the same.
-	kept, err := p.grown(state.ledger.Services)
+	grown, err := p.grown(state.ledger.Services)
 	if err != nil {
 		return err
 	}
-	maps.Copy(kept, in.Kept)
-	in.Kept = kept
+	maps.Copy(grown, in.Frozen)
+	in.Frozen = grown
 	if err := p.reserve(in, state); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ Reserve decides in this order:
     how many services the ledger remembers the time of (TestWaitingOfNamespaces).
 
 If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy),
-and the grants of some of them change no more until they are withdrawn (Kept, TestKept).
+and the grants of some of them change no more until they are withdrawn (Frozen, TestFrozen).
 
 TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what
 becomes of grants from before tolerations counted, and TestGrowthBesideShortPool what rule 4 says of

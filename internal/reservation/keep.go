@@ -91,15 +91,15 @@ func (b *book) dropWithdrawn(a *account, requested map[key.ReplicaID]bool) {
 	}
 }
 
-// stays tells whether a grant is kept as it is. One without pods, of a ledger that was made again, gets those that are requested, if any
+// stays tells whether a grant is frozen. One without pods, of a ledger that was made again, gets those that are requested, if any
 // are counted here.
 func (b *book) stays(a *account, has granted, requested pods) bool {
-	return b.Kept[a.Namespace] && (has.pods.id != "" || requested.id == "")
+	return b.Frozen[a.Namespace] && (has.pods.id != "" || requested.id == "")
 }
 
-// leaves tells whether a replica left that may have workloads. Where grants are kept, it is not noted which were started.
+// leaves tells whether a replica left that may have workloads. Where grants are frozen, it is not noted which were started.
 func (b *book) leaves(a *account, has granted, requested, runs bool) bool {
-	if !requested && b.Kept[a.Namespace] {
+	if !requested && b.Frozen[a.Namespace] {
 		return true
 	}
 	return has.started && !(requested && runs)

@@ -47,10 +47,10 @@ type Input struct {
 	Full bool
 	// Heavy are the namespaces that have more than their share of a ledger that is nearly full. They get nothing new.
 	Heavy map[string]bool
-	// Kept are the namespaces whose grants stay as they are until they are withdrawn: whatever changes them may take more of the
+	// Frozen are the namespaces whose grants stay as they are until they are withdrawn: whatever changes them may take more of the
 	// ledger. Nothing that they run without a grant is counted.
-	Kept map[string]bool
-	Now  time.Time
+	Frozen map[string]bool
+	Now    time.Time
 }
 
 // A Result is what Reserve decides.
@@ -253,7 +253,7 @@ func (b *book) serveRunning() {
 	var all []want
 	var first *account
 	for _, a := range b.inOrder() {
-		if a.request.NotAllowed != "" || b.Kept[a.Namespace] || b.overcommitted {
+		if a.request.NotAllowed != "" || b.Frozen[a.Namespace] || b.overcommitted {
 			continue
 		}
 		if first != nil && a.priority < first.priority {
@@ -319,7 +319,7 @@ func (b *book) close() Result {
 		if len(a.names) == 0 {
 			continue
 		}
-		if !b.Kept[a.Namespace] {
+		if !b.Frozen[a.Namespace] {
 			a.noteStarted() // Notes that differ would take more of the ledger.
 		}
 		result.Services = append(result.Services, a.service())

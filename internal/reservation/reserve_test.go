@@ -849,8 +849,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestKept proves that nothing of a request changes a grant that is kept until it is withdrawn. The service has one grant of 4 GPUs.
-func TestKept(t *testing.T) {
+// TestFrozen proves that nothing of a request changes a frozen grant until it is withdrawn. The service has one grant of 4 GPUs.
+func TestFrozen(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		request CapacityRequest
@@ -872,7 +872,7 @@ func TestKept(t *testing.T) {
 			heavy := map[string]bool{has.Namespace: true}
 			result := Reserve(Input{
 				Cluster: here, Free: pool(capacitytest.Nodes(1, 8, 64)), Ledger: Ledger{Services: []Service{has}}, Requests: []CapacityRequest{tc.request, other},
-				Heavy: heavy, Kept: heavy, Now: noon,
+				Heavy: heavy, Frozen: heavy, Now: noon,
 			})
 			want := has
 			if tc.leaves {

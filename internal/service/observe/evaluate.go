@@ -154,7 +154,7 @@ func (e *evaluator) status() v1alpha1.InferenceServiceStatus {
 		if st.Selector == "" {
 			st.Selector = selector(e.plan, c)
 		}
-		if !c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Kept {
+		if !c.Target.Remote() || c.Endpoint == nil || c.Endpoint.Former {
 			// Clients here do not reach the Service of another cluster.
 			offered = append(offered, copyURL{url: url, leaving: c.Leaving, answers: counts.answer(e.plan)})
 		}

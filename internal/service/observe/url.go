@@ -59,7 +59,7 @@ type listener struct {
 
 // url is where clients that reach a cluster find the service there, or empty.
 func (e *evaluator) url(c *plan.ClusterPlan) string {
-	if c.Endpoint != nil && !c.Endpoint.Kept {
+	if c.Endpoint != nil && !c.Endpoint.Former {
 		return urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
 	}
 	at := e.entrypoints[c.Target.Cluster]

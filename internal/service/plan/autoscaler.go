@@ -22,9 +22,9 @@ type Autoscaler struct {
 	Kind string
 	// Min and Max are the limits of the role.
 	Min, Max int32
-	// Kept is how many replicas it does not remove for now, although Min may be lower: those that have a former template
+	// Floor is how many replicas it does not remove for now, although Min may be lower: those that have a former template
 	// (keepHeld), and one while requests cannot wait yet (holdAwake).
-	Kept int32
+	Floor int32
 	// Starting tells that it removes no replicas, because some start (pauseScaleIn).
 	Starting bool
 	// Behavior of the HorizontalPodAutoscaler. Nil leaves it to Kubernetes.
@@ -286,4 +286,4 @@ func (p *Plan) LaterAutoscalers() []*Role {
 }
 
 // Least is the number of replicas below which the autoscaler does not go now.
-func (a *Autoscaler) Least() int32 { return max(a.Min, a.Kept) }
+func (a *Autoscaler) Least() int32 { return max(a.Min, a.Floor) }

@@ -218,7 +218,7 @@ func (p *Plan) keepEndpoints(running *Running) {
 			continue
 		}
 		if c.Endpoint = p.endpointOfWorkers(); c.Endpoint != nil {
-			c.Endpoint.Kept = true
+			c.Endpoint.Former = true
 		}
 	}
 }

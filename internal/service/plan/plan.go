@@ -187,8 +187,8 @@ type Endpoint struct {
 	TLS bool
 	// Selector of the pods, without the labels that select the service and its leaders.
 	Selector map[string]string
-	// Kept tells that the service has a router by now. The Service is there for clients that know it.
-	Kept bool
+	// Former tells that the service has a router by now. The Service is there for clients that know it.
+	Former bool
 }
 
 // A Group is one set of replicas of all roles. spec.replicas is the number of groups.

@@ -107,7 +107,7 @@ func (p *Plan) keepHeld() {
 	}
 	for c, r := range p.Replicas() {
 		if a := r.Role.Autoscaler; a != nil && r.Held && !r.Extra && !c.Leaving && (stuck || r.BelowPartition) {
-			a.Kept = min(a.Max, max(a.Kept, r.Index+1))
+			a.Floor = min(a.Max, max(a.Floor, r.Index+1))
 		}
 	}
 }

@@ -143,7 +143,7 @@ func TestKeepHeld(t *testing.T) {
 			}
 			p := &Plan{Rollout: Rollout{Rollout: v1alpha1.Rollout{Paused: tc.paused}}, Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: tc.replicas}}}}}
 			p.keepHeld()
-			if got := role.Autoscaler.Kept; got != tc.want {
+			if got := role.Autoscaler.Floor; got != tc.want {
 				t.Errorf("%s It keeps %d, want %d", tc.reason, got, tc.want)
 			}
 		})

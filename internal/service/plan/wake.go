@@ -62,7 +62,7 @@ func (p *Plan) holdAwake(running *Running) {
 	for _, r := range p.Roles {
 		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
 			if p.wouldRefuse(running) {
-				a.Kept = 1
+				a.Floor = 1
 			}
 		}
 	}

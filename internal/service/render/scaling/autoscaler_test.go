@@ -35,12 +35,12 @@ func TestIntervals(t *testing.T) {
 		},
 		"Holds": {
 			reason:     "It does not stop so far.",
-			autoscaler: plan.Autoscaler{Max: 5, Kept: 1, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
+			autoscaler: plan.Autoscaler{Max: 5, Floor: 1, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
 			want:       scaledObjectSpec{MinReplicaCount: 1, MaxReplicaCount: 5, InitialCooldownPeriod: ptr.To[int32](60)},
 		},
 		"Keeps": {
 			reason:     "It stops no replicas that a rollout keeps.",
-			autoscaler: plan.Autoscaler{Max: 5, Kept: 4, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
+			autoscaler: plan.Autoscaler{Max: 5, Floor: 4, PollingSeconds: ptr.To[int32](10), CooldownSeconds: ptr.To[int32](60)},
 			want:       scaledObjectSpec{MinReplicaCount: 4, MaxReplicaCount: 5, InitialCooldownPeriod: ptr.To[int32](60)},
 		},
 	}

@@ -33,9 +33,9 @@ type evaluator struct {
 	objects []*objectState
 	byKey   map[key.Key]*objectState
 	pods    *podIndex
-	// failing has what fails in pods that are read by their names, by the key of their replica.
-	failing map[key.Key][]string
-	total   roleCounts
+	// byName has the facts about pods that are read by their names, by the key of their replica.
+	byName map[key.Key]podFacts
+	total  roleCounts
 	// groups are the indices of the replica groups of which something exists.
 	groups map[int32]bool
 	// waiting has why replicas do not start in a cluster, by its name.
@@ -63,7 +63,7 @@ func newEvaluator(r *ObservedState, objects []kube.Object, deferred []plan.Defer
 		objects:     make([]*objectState, 0, len(objects)),
 		byKey:       make(map[key.Key]*objectState, len(objects)),
 		pods:        r.pods(),
-		failing:     r.failuresByName(),
+		byName:      r.allByName(),
 		total:       newRoleCounts(r.plan),
 		groups:      map[int32]bool{},
 		waiting:     map[string]*wait{},
@@ -201,7 +201,11 @@ func (e *evaluator) count(c *plan.ClusterPlan) roleCounts {
 		counts[c.Pending[i].Role.Name].desired++
 	}
 	if r := e.plan.Router; r != nil && (!c.Unschedulable || len(e.plan.Clusters) == 1) {
-		counts[r.Name].countRouter(r, e.byKey[c.DeploymentKey()], e.routerPods(c))
+		s, pods := e.byKey[c.DeploymentKey()], e.routerPods(c)
+		counts[r.Name].countRouter(r, s, pods)
+		if s != nil && s.reason == ReasonNotReady && pods != nil {
+			s.message += pods.waiting()
+		}
 	}
 	return counts
 }
@@ -226,9 +230,14 @@ func (e *evaluator) podsOf(c *plan.ClusterPlan, r *plan.Replica) *podFacts {
 // failuresOf returns what fails in the pods of a replica that are read. While new pods start after a crash,
 // that is why the former ones crashed.
 func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
-	failures, pods := e.failing[r.Key], e.podsOf(c, r)
+	pods := e.podsOf(c, r)
+	var failures []string
 	if pods != nil {
 		failures = pods.failures
+	} else {
+		for _, failure := range e.byName[r.Key].failures {
+			failures = append(failures, clusterPrefix(c)+failure)
+		}
 	}
 	s := e.byKey[r.Key]
 	starting := []string{ReasonUpdating, ReasonNotReady}
@@ -258,26 +267,26 @@ func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan
 	switch {
 	case s == nil:
 	case s.reason == ReasonNotReady:
-		s.message = podsMissing(pods, r.Role.Nodes)
-	case s.reason == ReasonUpdating && pods != nil && pods.unscheduled > 0:
-		s.message += fmt.Sprintf(", %d cannot be scheduled", pods.unscheduled)
+		s.message = e.podsMissing(c, r, pods)
+	case s.reason == ReasonUpdating && pods != nil:
+		s.message += pods.waiting()
 	}
 }
 
-// podsMissing says how many pods of a replica are missing. Its LeaderWorkerSet counts
-// whole groups only.
-func podsMissing(pods *podFacts, nodes int32) string {
-	if pods == nil && nodes > 1 {
-		return fmt.Sprintf("not all of its %d pods are ready", nodes)
+// podsMissing says how many pods of a replica are missing. Its LeaderWorkerSet counts whole groups only.
+func (e *evaluator) podsMissing(c *plan.ClusterPlan, r *plan.Replica, pods *podFacts) string {
+	nodes := r.Role.Nodes
+	if pods == nil && e.pods != nil && !c.Target.Remote() {
+		pods = &podFacts{} // All pods are read, and none is one of the replica.
 	}
-	if pods == nil {
-		return "its pod is not ready"
+	some := e.byName[r.Key]
+	switch {
+	case pods != nil:
+		return fmt.Sprintf("%d of %d pods are ready", pods.ready, nodes) + pods.missing(nodes)
+	case nodes > 1:
+		return fmt.Sprintf("not all of its %d pods are ready", nodes) + some.waiting()
 	}
-	message := fmt.Sprintf("%d of %d pods are ready", pods.ready, nodes)
-	if pods.unscheduled > 0 {
-		message += fmt.Sprintf(", %d cannot be scheduled", pods.unscheduled)
-	}
-	return message
+	return "its pod is not ready" + some.waiting()
 }
 
 // passStartedGangs makes a PodGroup ready if its replicas are all ready. Its gang has started

@@ -91,5 +91,5 @@ func kibibytes(kib int64) string {
 // with its back-off.
 func (c containerStatus) saysProgress() bool {
 	w := c.State.Waiting
-	return c.Name == loader.ProgressName && (w == nil || w.Reason == "CrashLoopBackOff")
+	return c.Name == loader.ProgressName && (w == nil || w.Reason == crashLoop)
 }

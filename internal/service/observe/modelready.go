@@ -56,14 +56,14 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	if s == nil || s.reason == ReasonNotCreated {
 		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + ": not created yet"
 	}
-	failures, progress, unscheduled := e.state.loader(c)
+	pods, progress := e.state.loader(c)
 	switch {
-	case len(failures) > 0:
-		return v1alpha1.CacheFailed, text.Join(failures, text.MaxMessage) + progress + ", and it tries again"
+	case len(pods.failures) > 0:
+		return v1alpha1.CacheFailed, text.Join(pods.failures, text.MaxMessage) + progress + ", and it tries again"
 	case s.reason == ReasonFailed:
 		return v1alpha1.CacheFailed, s.String() + ": " + s.message + progress
 	case s.reason == ReasonNotReady || s.reason == "":
-		return v1alpha1.CacheLoading, s.String() + e.state.loads(c, unscheduled) + progress
+		return v1alpha1.CacheLoading, s.String() + e.state.loads(c, pods) + progress
 	}
 	return v1alpha1.CacheLoading, s.String() + ": " + s.message + progress
 }
@@ -156,7 +156,7 @@ func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.
 
 // loads says what a loading Job does at the moment. A pod that no node takes often waits for the volume of its
 // claim: the class may have none that several nodes can mount.
-func (r *ObservedState) loads(c *plan.ClusterPlan, unscheduled bool) string {
+func (r *ObservedState) loads(c *plan.ClusterPlan, pods podFacts) string {
 	found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
 	j := jobView.In(found)
 	switch {
@@ -165,20 +165,22 @@ func (r *ObservedState) loads(c *plan.ClusterPlan, unscheduled bool) string {
 		return " is suspended, for example by Kueue: whoever did that has to let it run"
 	case j.Status.Active == 0:
 		return " has no pod so far: if that lasts, its events say why"
-	case unscheduled:
+	case pods.unscheduled > 0:
 		for _, claim := range r.Weights(c).Claims {
 			if claim.Key == r.plan.ClaimKey(c) && !claim.Bound {
 				return " has a pod that waits for a node, and claim " + claim.Name + " has no volume: if that lasts, the events of both say why"
 			}
 		}
 		return " has a pod that waits for a node: if that lasts, its events say why"
+	case pods.idle > 0:
+		return " has a pod that is not started: if that lasts, its events say why"
 	}
 	return " loads them"
 }
 
-// loader returns what fails in the pods of a loading Job, how much they have said last that is loaded, and whether
-// no node has taken one. In another cluster the pods may not be known.
-func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress string, unscheduled bool) {
+// loader returns the facts about the pods of a loading Job, and how much they have said last that is loaded. In another cluster the
+// pods may not be known.
+func (r *ObservedState) loader(c *plan.ClusterPlan) (facts podFacts, progress string) {
 	pods := r.loaderPods(c)
 	if c.Target.Remote() && len(pods) == 0 {
 		found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
@@ -186,9 +188,9 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 		if state.Readable() && j.Status.Active > 0 && j.Status.Ready == 0 {
 			progress = ", and its pod does not run at the moment: see the pods of the Job there"
 		}
-		return nil, progress, false
+		return facts, progress
 	}
-	facts, said, last := podFacts{}, []string{}, loadedSoFar{}
+	said, last := []string{}, loadedSoFar{}
 	for _, p := range pods {
 		last.read(p)
 		p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, containerStatus.saysProgress)
@@ -205,7 +207,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (failures []string, progress
 	// The order of the pods is any.
 	slices.Sort(facts.failures)
 	slices.Sort(said)
-	return facts.failures, strings.Join(said, "") + last.String(), facts.unscheduled > 0
+	return facts, strings.Join(said, "") + last.String()
 }
 
 // loaderPods reads the pods of a loading Job. In another cluster only the labels of what an Object observes tell

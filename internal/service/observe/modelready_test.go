@@ -150,7 +150,7 @@ func TestModelReady(t *testing.T) {
 			scene: func(s *scene) {
 				s.loads().loaderPod(waits("CrashLoopBackOff"), lastEnded(1, "HF_TOKEN=hf_secret")).see(jobKey, loadingJob())
 			},
-			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff, and it tries again",
+			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff after Error (exit code 1), and it tries again",
 		},
 		"NoSecret": {
 			reason: "Nobody has made the Secret.", scene: func(s *scene) { s.loads().loaderPod(waits("CreateContainerConfigError")).see(jobKey, loadingJob()) },
@@ -174,6 +174,10 @@ func TestModelReady(t *testing.T) {
 		"NoNode": {
 			reason: "No node has room for its pod.", scene: func(s *scene) { s.loads().loaderPod(nowhere).see(jobKey, loadingJob()) },
 			want: "False Loading: Job qwen-model-1-a has a pod that waits for a node: if that lasts, its events say why",
+		},
+		"NotStarted": {
+			reason: "Its pod pulls an image, or waits for a volume.", scene: func(s *scene) { s.loads().loaderPod(waits("ContainerCreating")).see(jobKey, loadingJob()) },
+			want: "False Loading: Job qwen-model-1-a has a pod that is not started: if that lasts, its events say why",
 		},
 		"NoVolume": {
 			reason: "The class may have no volumes that several nodes can mount.",
@@ -221,7 +225,7 @@ func TestModelReady(t *testing.T) {
 			scene: func(s *scene) {
 				s.remoteLoader(synced("True", ""), waits("CrashLoopBackOff"), lastEnded(1, "HF_TOKEN=hf_secret"))
 			},
-			want: "False LoadFailed: cluster east: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff, and it tries again",
+			want: "False LoadFailed: cluster east: pod qwen-model-1-a-x7x7x: container loader: CrashLoopBackOff after Error (exit code 1), and it tries again",
 		},
 		"RemoteKilled": {
 			reason: "It has not been started again yet.", remote: true,

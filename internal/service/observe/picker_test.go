@@ -65,6 +65,22 @@ func TestEvaluatePickers(t *testing.T) {
 				notReady: []string{eppKey},
 			},
 		},
+		"PickerPending": {
+			reason: "The Deployment does not say that its pod waits for a node.",
+			router: plan.Router{Name: "router"},
+			scene: func(s *scene) {
+				d := picker()
+				d.Status.AvailableReplicas = 0
+				s.see(eppKey, d).see(poolKey, pool()).pods(enginePod("router", 0, 0, unscheduled, func(p *corev1.Pod) {
+					p.Name, p.Labels = "qwen-epp-abc", map[string]string{naming.LabelService: "qwen", naming.LabelComponentType: "router"}
+				}))
+			},
+			want: routerWant{
+				router:   "False NotReady: Deployment qwen-epp: 0 of 1 pods are available, 1 cannot be scheduled (the pods' events say why)",
+				route:    "False NoRoute: no gateway leads to the pool: the router's httproute names no parent, it has no gateway of its own, and the platform sets no default parent",
+				notReady: []string{eppKey},
+			},
+		},
 		"PickerCrashes": {
 			reason: "The endpoint picker's failing pod is named, and is no engine's failure.",
 			router: plan.Router{Name: "router"},

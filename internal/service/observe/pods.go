@@ -76,7 +76,9 @@ type terminated struct {
 
 // podFacts sums up the pods of one replica, or of the router.
 type podFacts struct {
-	ready, unscheduled int32
+	ready int32
+	// unscheduled have no node, and idle have one and none of their containers was ever started there.
+	unscheduled, idle int32
 	// stay are not being deleted, and leave are.
 	stay, leave int32
 	failures    []string
@@ -166,13 +168,12 @@ func (r *ObservedState) losesPod(k key.Key, nodes int32) bool {
 	return f != nil && f.leave > 0 && f.stay < max(nodes, 1)
 }
 
-// failuresByName reads the pods that are read by their names, and returns what fails in them by the
-// keys of their replicas.
-func (r *ObservedState) failuresByName() map[key.Key][]string {
-	all := map[key.Key][]string{}
+// allByName returns the facts about the pods that are read by their names, by the keys of their replicas.
+func (r *ObservedState) allByName() map[key.Key]podFacts {
+	all := map[key.Key]podFacts{}
 	for c, replica := range r.plan.Replicas() {
-		for _, failure := range r.podsByName(c, replica).failures {
-			all[replica.Key] = append(all[replica.Key], clusterPrefix(c)+failure)
+		if replica.PodsRead > 0 {
+			all[replica.Key] = r.podsByName(c, replica)
 		}
 	}
 	return all
@@ -235,10 +236,43 @@ func (f *podFacts) add(p *pod) {
 		}
 		f.leaders[p.Metadata.Name] = p.leader(ready)
 	}
-	if find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False {
+	switch {
+	case find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False:
 		f.unscheduled++
+	case !ready && p.idle():
+		f.idle++
 	}
 	f.addFailure(p, p.failure())
+}
+
+// idle tells that no container of a pod was ever started, such as while a volume is mounted or an image is pulled.
+func (p *pod) idle() bool {
+	return !slices.ContainsFunc(p.containers(), func(c container) bool { return c.State.Waiting == nil || c.LastState.Terminated != nil })
+}
+
+// missing says why fewer than so many pods are ready, as far as the pods tell.
+func (f *podFacts) missing(want int32) string {
+	message := f.waiting()
+	if n := want - f.stay - f.leave; n > 0 {
+		message += fmt.Sprintf(", %d missing (the events of the StatefulSets say why)", n)
+	}
+	return message
+}
+
+// waiting says how many pods wait to be started. The messages of schedulers and kubelets are not passed on: they change with the other
+// pods and the nodes of the cluster, and may quote a Secret.
+func (f *podFacts) waiting() string {
+	message := ""
+	if f.unscheduled > 0 {
+		message += fmt.Sprintf(", %d cannot be scheduled", f.unscheduled)
+	}
+	if f.idle > 0 {
+		message += fmt.Sprintf(", %d not started", f.idle)
+	}
+	if message != "" {
+		message += " (the pods' events say why)"
+	}
+	return message
 }
 
 func (f *podFacts) addFailure(p *pod, failure string) {
@@ -325,7 +359,7 @@ func (p *pod) crash() string {
 	}
 	for _, c := range p.containers() {
 		ended := c.State.Terminated
-		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
+		if w := c.State.Waiting; w != nil && w.Reason == crashLoop {
 			ended = c.LastState.Terminated
 		}
 		if failure := c.end(ended); failure != "" {
@@ -335,9 +369,12 @@ func (p *pod) crash() string {
 	return ""
 }
 
+// crashLoop is the reason of a container that waits to be started again after it has ended.
+const crashLoop = "CrashLoopBackOff"
+
 // failing are the reasons of waiting containers that have failed to start.
 var failing = []string{
-	"CrashLoopBackOff",
+	crashLoop,
 	"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
 	"SignatureValidationFailed", "RegistryUnavailable",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
@@ -348,10 +385,14 @@ var failing = []string{
 // ended counts, because most crashes never become CrashLoopBackOff:
 // LeaderWorkerSet replaces the whole group at the first restart.
 func (c *container) failure() string {
-	if w := c.State.Waiting; w != nil && slices.Contains(failing, w.Reason) {
-		return w.Reason
+	w := c.State.Waiting
+	if w == nil || !slices.Contains(failing, w.Reason) {
+		return c.end(c.State.Terminated)
 	}
-	return c.end(c.State.Terminated)
+	if ended := c.end(c.LastState.Terminated); ended != "" && w.Reason == crashLoop {
+		return w.Reason + " after " + ended
+	}
+	return w.Reason
 }
 
 // end describes a termination, or returns "" if the container runs or was meant to exit with 0.

@@ -27,7 +27,44 @@ func TestEvaluatePods(t *testing.T) {
 			},
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 5, 5),
-				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 1 cannot be scheduled",
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 1 cannot be scheduled (the pods' events say why)",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, pgKey, svcKey},
+			},
+		},
+		"PodsNotStarted": {
+			reason: "A pod that mounts a volume or pulls an image is told from one whose engine loads its model.",
+			scene: func(s *scene) {
+				running(s).see(lws1, workload("qwen-engine-1", progressing)).pods(slices.Concat(
+					replicaPods(0),
+					[]*corev1.Pod{enginePod("engine", 1, 0, unready), enginePod("engine", 1, 1, waits("ContainerCreating")), enginePod("engine", 1, 2, waits("PodInitializing")), enginePod("engine", 1, 3, unscheduled)},
+				)...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 4, 5),
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 0 of 4 pods are ready, 1 cannot be scheduled, 2 not started (the pods' events say why)",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, pgKey, svcKey},
+			},
+		},
+		"PodsMissing": {
+			reason: "A quota or a webhook may refuse pods. StatefulSets make them.",
+			scene: func(s *scene) {
+				running(s).see(lws1, workload("qwen-engine-1", progressing)).pods(append(replicaPods(0), enginePod("engine", 1, 0))...)
+			},
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 5, 5),
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 3 missing (the events of the StatefulSets say why)",
+				gang:      "True Scheduled",
+				ready:     []string{lws0, pgKey, svcKey},
+			},
+		},
+		"NoPods": {
+			reason: "All pods are read, so the replica has none.",
+			scene:  func(s *scene) { running(s).see(lws1, workload("qwen-engine-1", progressing)).pods(replicaPods(0)...) },
+			want: componentWant{
+				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 4, 5),
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 0 of 4 pods are ready, 4 missing (the events of the StatefulSets say why)",
 				gang:      "True Scheduled",
 				ready:     []string{lws0, pgKey, svcKey},
 			},
@@ -145,9 +182,13 @@ func TestPodFailure(t *testing.T) {
 		edit   edit[corev1.Pod]
 		want   string
 	}{
-		"Ready":         {reason: "A ready pod has no failure.", edit: func(*corev1.Pod) {}},
-		"Starting":      {reason: "A pod that is being made has none.", edit: waits("ContainerCreating")},
-		"CrashLoop":     {edit: waits("CrashLoopBackOff"), want: "pod p: container vllm: CrashLoopBackOff"},
+		"Ready":     {reason: "A ready pod has no failure.", edit: func(*corev1.Pod) {}},
+		"Starting":  {reason: "A pod that is being made has none.", edit: waits("ContainerCreating")},
+		"CrashLoop": {edit: waits("CrashLoopBackOff"), want: "pod p: container vllm: CrashLoopBackOff"},
+		"CrashLoopAfter": {reason: "How it ended says more than that it waits.", edit: func(p *corev1.Pod) { waits("CrashLoopBackOff")(p); lastEnded(137, "")(p) },
+			want: "pod p: container vllm: CrashLoopBackOff after Error (exit code 137)"},
+		"ImagePullAfter": {reason: "An image that is missing has nothing to do with it.", edit: func(p *corev1.Pod) { waits("ImagePullBackOff")(p); lastEnded(137, "")(p) },
+			want: "pod p: container vllm: ImagePullBackOff"},
 		"ImagePull":     {edit: waits("ImagePullBackOff"), want: "pod p: container vllm: ImagePullBackOff"},
 		"ErrImagePull":  {edit: waits("ErrImagePull"), want: "pod p: container vllm: ErrImagePull"},
 		"InvalidImage":  {edit: waits("InvalidImageName"), want: "pod p: container vllm: InvalidImageName"},

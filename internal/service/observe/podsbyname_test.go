@@ -107,6 +107,15 @@ func TestPodsByName(t *testing.T) {
 			scene:  large,
 			want:   deploying(""),
 		},
+		"Unscheduled": {
+			reason: "The leader waits for a node.",
+			scene:  func(s *scene) { large(s); s.podByName(podKey(0), podOf(1, 0, unscheduled)) },
+			want: want{
+				Phase: v1alpha1.ComponentPhaseDeploying, Pods: 4,
+				Workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: not all of its 4 pods are ready, 1 cannot be scheduled (the pods' events say why)",
+				RolledOut: "False NotReady: 2 of 2 replicas are updated (1 of them not ready)",
+			},
+		},
 		"Terminating": {
 			reason: "A pod that is going away cannot fail any more.",
 			scene:  func(s *scene) { large(s); s.podByName(podKey(0), podOf(1, 0, crash, terminating)) },

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/codec"
@@ -20,6 +21,9 @@ const (
 	// overhead is what the process takes for itself and for encoded requests that wait, in
 	// bytes.
 	overhead = 160 << 20
+	// maxWaiting is what large encoded requests that wait may take together, in bytes: as much as the
+	// largest that a server receives by default. Small ones are as many as the streams of their callers.
+	maxWaiting = 64 << 20
 	// minForCalls is what all calls together get at least, in bytes.
 	minForCalls = 64 << 20
 )
@@ -28,6 +32,8 @@ const (
 // own, so small ones never wait for them.
 type Gate struct {
 	large, small *lane
+	// waiting has the bytes of large encoded requests that are not admitted yet.
+	waiting *semaphore.Weighted
 }
 
 // A lane is a share of the memory. Calls that wait for it are admitted in order of arrival.
@@ -41,15 +47,21 @@ func newLane(bytes int64) *lane { return &lane{semaphore.NewWeighted(bytes), byt
 // NewGate makes a Gate for a process that may take this much memory, in bytes.
 func NewGate(memory int64) *Gate {
 	all := max(memory-overhead, minForCalls)
-	return &Gate{large: newLane(all / 2), small: newLane(all / 2)}
+	return &Gate{large: newLane(all / 2), small: newLane(all / 2), waiting: semaphore.NewWeighted(maxWaiting)}
 }
 
 // Enter waits until there is memory for a request of this size, in bytes. The caller must
-// call leave once the request is served. It returns an error if the context is done first.
+// call leave once the request is served. It returns an error if the context is done first, and
+// ResourceExhausted if too many large requests wait already: Crossplane calls again, a while later each time.
 func (g *Gate) Enter(ctx context.Context, bytes int) (leave func(), err error) {
 	l := g.small
 	if bytes > maxSmall {
 		l = g.large
+		waits := min(int64(bytes), maxWaiting)
+		if !g.waiting.TryAcquire(waits) {
+			return nil, status.Errorf(codes.ResourceExhausted, "other requests of %d MiB in total wait for memory, and this one has %d MiB: it is refused until they are served", maxWaiting>>20, bytes>>20)
+		}
+		defer g.waiting.Release(waits)
 	}
 	// A request that needs more than the whole share is admitted alone.
 	want := min(int64(bytes)*memoryPerByte, l.total)

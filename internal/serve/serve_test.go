@@ -73,6 +73,51 @@ func TestGateHuge(t *testing.T) {
 	}
 }
 
+// TestGateRefuses shows that large requests do not wait without end: each takes memory before it is admitted.
+func TestGateRefuses(t *testing.T) {
+	g := NewGate(512 * mib)
+	leave, ok := enter(t, g, 40*mib)
+	if !ok {
+		t.Fatal("the first call is not admitted")
+	}
+	waits := make(chan error, 1)
+	go func() {
+		l, err := g.Enter(t.Context(), 40*mib)
+		for status.Code(err) == codes.ResourceExhausted { // The third call may be there before it.
+			l, err = g.Enter(t.Context(), 40*mib)
+		}
+		if err == nil {
+			l()
+		}
+		waits <- err
+	}()
+	refused := func() bool {
+		_, err := g.Enter(gone(t), 30*mib)
+		return status.Code(err) == codes.ResourceExhausted
+	}
+	for !refused() { // The second call may not wait yet.
+		time.Sleep(time.Millisecond)
+	}
+	if _, ok := enter(t, g, 150<<10); !ok {
+		t.Error("a small call is refused for large ones")
+	}
+	leave()
+	if err := <-waits; err != nil {
+		t.Errorf("a call that waits: %v", err)
+	}
+	if _, ok := enter(t, g, 30*mib); !ok {
+		t.Error("calls that have left are still counted")
+	}
+}
+
+// gone returns a context that is done.
+func gone(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
 func TestGateGivesUp(t *testing.T) {
 	g := NewGate(0)
 	if _, ok := enter(t, g, 64*mib); !ok {

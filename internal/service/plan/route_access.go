@@ -336,6 +336,8 @@ func (a *routeAccess) checkInfrastructure(path *field.Path, of *gateway.GatewayI
 			errs = append(errs, field.Invalid(at, text.Value(value), messageInfrastructure))
 		case key == naming.LabelApp && strings.HasSuffix(value, eppSuffix):
 			errs = append(errs, field.Invalid(at, text.Value(value), "must not end in "+eppSuffix+": this label identifies endpoint pickers"))
+		case identifiesGateways(key):
+			errs = append(errs, field.Invalid(at, text.Value(value), "must be left out: Istio takes whatever has it for a gateway of the mesh, in any namespace"))
 		}
 	}
 	var annotations []string
@@ -353,6 +355,12 @@ func (a *routeAccess) checkInfrastructure(path *field.Path, of *gateway.GatewayI
 		errs = append(errs, a.security.CheckAnnotations(path.Child("annotations"), annotations)...)
 	}
 	return errs
+}
+
+// identifiesGateways tells whether a label makes Istio send requests of other tenants to a gateway. It takes each Service with the first
+// for a way into a network (pilot/pkg/serviceregistry/kube/controller/network.go). Its own gateways have the last.
+func identifiesGateways(key string) bool {
+	return strings.HasPrefix(key, "topology.istio.io/") || strings.HasPrefix(key, "networking.istio.io/") || key == "istio"
 }
 
 const messageInfrastructure = "must be left out: the gateway's pods would be taken for those of an engine, an endpoint picker or a loading Job"

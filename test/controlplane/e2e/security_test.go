@@ -240,14 +240,10 @@ func (n *tenant) noRevision(services dynamic.ResourceInterface) {
 	const role = `roles: [{name: w, componentType: worker, template: {spec: {containers: [{name: vllm, image: vllm-openai, args: [--model=m]}]}}}]`
 	for what, crossplane := range map[string]string{
 		"compositionUpdatePolicy":     `{compositionUpdatePolicy: Manual, compositionRevisionRef: {name: inferenceservices.fusioninfer.io-1234567}}`,
-		"resourceRefs":                `{resourceRefs: []}`,
+		"resourceRefs":                `{resourceRefs: [{apiVersion: v1, kind: LimitRange, name: any}]}`,
 		"compositionRevisionSelector": `{compositionRevisionSelector: {matchLabels: {old: "true"}}}`,
 	} {
-		names := []string{"good", "new-" + strings.ToLower(what)}
-		if what == "resourceRefs" {
-			names = names[:1] // What is new has composed nothing.
-		}
-		for _, name := range names {
+		for _, name := range []string{"good", "new-" + strings.ToLower(what)} {
 			err := n.tryToWrite(services, name, `{crossplane: `+crossplane+`, `+role+`}`)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), what) {
 				n.Errorf("writing %s into %s says %v, want it to be forbidden", what, name, err)

@@ -29,7 +29,7 @@ func compareCluster(id identity, before, after picture) clusterChange {
 	was, existed := before.clusters[id]
 	is, exists := after.clusters[id]
 	c := clusterChange{Name: id.name, Before: free(was), After: free(is), Overcommitted: overcommitted(is)}
-	c.short = c.Overcommitted != "" && c.Overcommitted != overcommitted(was)
+	c.short = c.Overcommitted != "" && cluster.WithoutAmounts(c.Overcommitted) != cluster.WithoutAmounts(overcommitted(was))
 	var all []string
 	switch {
 	case !exists:

@@ -243,7 +243,7 @@ func conditions(c *parsed, state *observedState, p *ledgerPlan) []composite.Cond
 		isReachable(c, state),
 		nodesObserved(c, state),
 		requestsResolved(state),
-		capacityConsistent(state, p),
+		capacityConsistent(c, state, p),
 		entrypointResolved(c, state),
 		state.identity.exclusive(),
 		schedulable(p),
@@ -298,16 +298,14 @@ func requestsResolved(state *observedState) composite.Condition {
 	return read
 }
 
-func capacityConsistent(state *observedState, p *ledgerPlan) composite.Condition {
+func capacityConsistent(c *parsed, state *observedState, p *ledgerPlan) composite.Condition {
 	switch {
 	case !state.resolved:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "the capacity requests are not known"}
 	case len(state.unknown) > 0:
 		return composite.Condition{Type: CapacityConsistent, Status: composite.Unknown, Reason: reasonNotCounted, Message: "not all nodes are known"}
-	case p.Overcommitted:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: ReasonOvercommitted, Message: "more is reserved than the cluster has, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved"}
-	case len(p.ShortPools) > 0:
-		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: ReasonOvercommitted, Message: "more is reserved in these pools than they have, because nodes are gone, tainted, cordoned or not Ready. Nothing new is reserved there: " + text.List(p.ShortPools)}
+	case p.Overcommitted || len(p.ShortPools) > 0:
+		return composite.Condition{Type: CapacityConsistent, Status: composite.False, Reason: ReasonOvercommitted, Message: overcommitted(c, p)}
 	}
 	var running, grows []string
 	for _, w := range p.Pending {

@@ -83,3 +83,12 @@ func (s *Service) podSets() []capacity.PodSet {
 
 // Usage returns what the grants take, in resources and in pods.
 func (s *Service) Usage() (capacity.Resources, int64) { return capacity.Sum(s.podSets()) }
+
+// UsageOf returns the resources that one of the grants takes.
+func (s *Service) UsageOf(g *Grant) capacity.Resources {
+	all := capacity.Resources{}
+	for i, n := range g.Pods {
+		all.Add(s.Shapes[i].Requests, capacity.Saturated(0, n, int64(len(g.Replicas))))
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
+	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
+)
+
+const (
+	nodesAreGone = "nodes are gone, tainted, cordoned or not Ready"
+	// amounts is between where more is reserved than there is, and how much.
+	amounts = ". Reserved: "
+)
+
+// WithoutAmounts returns the message of CapacityConsistent without the amounts that are reserved. It is the same while the same pools are short
+// for the same causes.
+func WithoutAmounts(message string) string {
+	where, _, _ := strings.Cut(message, amounts)
+	return where
+}
+
+// overcommitted says where more is reserved than there is, and why. Nobody but the author of the spec takes away nodes that are typed in.
+func overcommitted(c *parsed, p *ledgerPlan) string {
+	if p.Overcommitted {
+		cause := "spec.pools has changed, such as nodeCount, allocatable or taints"
+		if c.observesNodes() {
+			cause = nodesAreGone + ", or spec.pools has changed"
+		}
+		return withAmounts("more is reserved than the cluster has, because "+cause+". Nothing new is reserved", p.shortOf(nil))
+	}
+	var pools, short []string
+	for _, name := range p.ShortPools {
+		cause := nodesAreGone
+		if c.typesIn(name) {
+			cause = "see its nodeCount, allocatable and taints in spec.pools"
+		}
+		pools = append(pools, fmt.Sprintf("%s (%s)", name, cause))
+		for _, each := range p.shortOf(&name) {
+			short = append(short, each+" in pool "+name)
+		}
+	}
+	return withAmounts("more is reserved in these pools than they have. Nothing new is reserved there: "+text.List(pools), short)
+}
+
+func withAmounts(message string, short []string) string {
+	if len(short) == 0 {
+		return message
+	}
+	return message + amounts + text.List(short)
+}
+
+// typesIn tells whether the spec says how many nodes a pool has.
+func (c *parsed) typesIn(pool string) bool {
+	return slices.ContainsFunc(c.Spec.Pools, func(p v1alpha1.Pool) bool { return p.Name == pool && p.NodeCount != nil })
+}
+
+// shortOf returns the devices of which more is reserved than there is, in the pool of a name or in all of them. None is short if the nodes
+// lack CPU or memory, have taints, or have room only between them.
+func (p *ledgerPlan) shortOf(pool *string) []string {
+	taken, there := capacity.Resources{}, capacity.Resources{}
+	for i := range p.Services {
+		for j := range p.Services[i].Grants {
+			if pool == nil || p.poolOf(&p.Services[i].Grants[j]) == *pool {
+				taken.Add(p.Services[i].UsageOf(&p.Services[i].Grants[j]), 1)
+			}
+		}
+	}
+	for i := range p.Free.Pools {
+		if pool == nil || p.Free.Pools[i].Name == *pool {
+			there.Add(p.Free.Pools[i].Total, 1)
+		}
+	}
+	var short []string
+	for _, name := range slices.Sorted(maps.Keys(taken)) {
+		if capacity.IsDevice(name) && taken[name] > there[name] {
+			has, of := capacity.Quantity(name, taken[name]), capacity.Quantity(name, there[name])
+			short = append(short, fmt.Sprintf("%s of %s %s", has.String(), of.String(), name))
+		}
+	}
+	return short
+}
+
+// poolOf returns the name of the pool that a grant is counted in, or nothing if it may be in any.
+func (p *ledgerPlan) poolOf(g *reservation.Grant) string {
+	if g.Pin == nil {
+		return ""
+	}
+	return p.Free.PinnedTo(&capacity.PodRequirements{Pin: g.Pin})
+}

@@ -138,7 +138,7 @@ func schemas(t *testing.T) map[string][]*node {
 }
 
 // provided are the fields of a status that Crossplane adds to the schema of a kind.
-var provided = &node{Properties: map[string]*node{"conditions": {Type: "array", Items: &node{Type: "object", Properties: map[string]*node{"type": {Type: "string"}, "status": {Type: "string"}}}}}}
+var provided = &node{Properties: map[string]*node{"conditions": {Type: "array", Items: &node{Type: "object", Properties: map[string]*node{"type": {Type: "string"}, "status": {Type: "string"}, "reason": {Type: "string"}}}}}}
 
 // TestStates proves that the paths of kube-state-metrics are those of the status, in both flavours of the API.
 func TestStates(t *testing.T) {

@@ -289,6 +289,8 @@ func TestAlerts(t *testing.T) {
 		queues, large = "InferenceServiceQueues", "InferenceFunctionResponsesLarge"
 		away, apply   = "InferenceClusterUnreachable", "InferenceServiceNotSynced"
 		down          = "InferenceFunctionDown"
+		rollout       = "InferenceServiceRolloutStopped"
+		short, closed = "InferenceClusterInconsistent", "InferenceClusterNotSchedulable"
 		ends          = 30 * time.Minute
 	)
 	// responses are the buckets at 2 MiB, 3 MiB and 4 MiB, as increases in 30 seconds.
@@ -313,6 +315,14 @@ func TestAlerts(t *testing.T) {
 		service = `fusioninfer_inferenceservice_condition{inferenceservice_namespace="team",inferenceservice="chat"`
 		east    = `fusioninfer_inferencecluster_condition{cluster="east"`
 	)
+	// held is the number of replicas that a rollout has not come to.
+	held := func(n int) string {
+		return fmt.Sprintf(`fusioninfer_inferenceservice_rollout_replicas_held{inferenceservice_namespace="team",inferenceservice="chat"} %dx60`, n)
+	}
+	// because is the series of a condition of a cluster with its reason.
+	because := func(condition, status, reason string) string {
+		return fmt.Sprintf("fusioninfer_inferencecluster_condition_reason{cluster=%q,type=%q,status=%q,reason=%q} 1x60", "east", condition, status, reason)
+	}
 	cases := map[string]struct {
 		reason, alert, series string
 		want                  []float64
@@ -334,6 +344,20 @@ func TestAlerts(t *testing.T) {
 		"Up":         {reason: "It is there.", alert: down, series: `fusioninfer_function_calls_total{kind="other",result="error",pod="f"} 0x60`},
 		"Down":       {reason: "Prometheus no longer reads a pod of it.", alert: down, series: `fusioninfer_function_calls_total{kind="other",result="error",pod="f"} 0x20 stale`, want: []float64{1}},
 		"Elsewhere":  {reason: "This Prometheus reads engines in another cluster.", alert: down, series: `up{pod="other"} 1x60`},
+
+		"Stopped":    {reason: "Some replicas keep their former pods.", alert: rollout, series: condition(service, "RolledOut", "False") + held(2), want: []float64{1}},
+		"NoRollout":  {reason: "All have the newest pods, and some are not ready: another alert says so.", alert: rollout, series: condition(service, "RolledOut", "False") + held(0)},
+		"Partition":  {reason: "Those below the partition are to keep theirs.", alert: rollout, series: condition(service, "RolledOut", "True") + held(2)},
+		"Short":      {reason: "More is reserved than there is.", alert: short, series: because("CapacityConsistent", "False", "Overcommitted"), want: []float64{1}},
+		"Unreserved": {reason: "Something runs without a reservation.", alert: short, series: because("CapacityConsistent", "False", "RunsWithoutReservation"), want: []float64{1}},
+		"Grows":      {reason: "A service waits, which another alert says.", alert: short, series: because("CapacityConsistent", "False", "GrowthPending")},
+		"Consistent": {reason: "All is well.", alert: short, series: because("CapacityConsistent", "True", "Consistent")},
+		"NoLedger":   {reason: "Nobody wanted that.", alert: closed, series: because("Schedulable", "False", "LedgerMissing"), want: []float64{1}},
+		"OnHold":     {reason: "Somebody wants that.", alert: closed, series: because("Schedulable", "False", "OnHold")},
+		"ShortToo":   {reason: "Another alert says so.", alert: closed, series: because("Schedulable", "False", "Overcommitted")},
+		"Shared":     {reason: "Another alert says so, too.", alert: closed, series: because("Schedulable", "False", "UnexpectedCluster")},
+		"NotUs":      {reason: "Another cluster answers.", alert: "InferenceClusterNotExclusive", series: condition(east, "Exclusive", "False"), want: []float64{1}},
+		"Ours":       {reason: "Nobody else uses it.", alert: "InferenceClusterNotExclusive", series: condition(east, "Exclusive", "True")},
 
 		"Half":  {reason: "All responses are a little above 2 MiB.", alert: large, series: responses("0", "10", "10")},
 		"Small": {reason: "All responses are small.", alert: large, series: responses("10", "10", "10")},

@@ -92,6 +92,10 @@ func (p *Plan) warnOfSpec(in *inputv1alpha1.Input) {
 func (p *Plan) Place(running *Running) field.ErrorList {
 	if p.inFleet {
 		p.schedule(p.demand(running))
+		if p.FleetRoute != nil {
+			p.FleetRoute.Backends = p.backends(running)
+			p.endFleetRoute()
+		}
 		p.warnOfRecovery()
 		return p.refuseGangInKueue()
 	}

@@ -31,10 +31,6 @@ func (p *Plan) schedule(demand *scheduling.Demand) {
 	p.planClusters()
 	p.warnOfPriorityClass()
 	p.planUnschedulable()
-	if p.FleetRoute != nil {
-		p.FleetRoute.Backends = p.backends()
-		p.endFleetRoute()
-	}
 }
 
 // checkStates refuses objects in more clusters than a capacity request can name, before anything is planned for each of them. No service

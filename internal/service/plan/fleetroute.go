@@ -143,7 +143,7 @@ func matchesOf(r *Router) [][]any {
 
 // backends returns the entrypoints of the clusters in which the service runs, or requests wait for it, and of those that
 // may still receive traffic. A cluster that the service leaves has weight 0.
-func (p *Plan) backends() []Backend {
+func (p *Plan) backends(running *Running) []Backend {
 	var all []Backend
 	inUse, restarting, refused, unpicked := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
 	var waiting [waitingPlaces]map[string]int32
@@ -166,8 +166,9 @@ func (p *Plan) backends() []Backend {
 			continue
 		}
 		current.Named = runs
-		current.Weight, restarting[current.Name], refused[current.Name] = p.weigh(a)
-		unpicked[current.Name] = p.unpicked(a)
+		n, restarts := p.ready(a, p.pooled(a, running))
+		current.Weight, restarting[current.Name], refused[current.Name] = weigh(a, n, restarts)
+		unpicked[current.Name] = p.unpicked(a, max(n, restarts))
 		if waits && current.Weight == 0 {
 			waiting[place][current.Name] = 1
 		}
@@ -186,27 +187,26 @@ func (p *Plan) backends() []Backend {
 	return p.nameBackends(all, inUse)
 }
 
-// weigh returns the weight of a cluster, and in its place the replicas that are being replaced, or those whose requests are refused.
-func (p *Plan) weigh(a *scheduling.Assignment) (weight, restarting, refused int32) {
-	if !a.Serves || !a.Existing.Answered() {
+// weigh returns the weight of a cluster with so many replicas that are ready, and in its place those that are being replaced, or those whose
+// requests are refused.
+func weigh(a *scheduling.Assignment, ready, replaced int32) (weight, restarting, refused int32) {
+	switch {
+	case !a.Serves || !a.Existing.Answered():
 		return 0, 0, 0
+	case a.Existing.Refused():
+		return 0, 0, max(ready, replaced)
 	}
-	weight, restarting = p.ready(a)
-	if a.Existing.Refused() {
-		return 0, 0, max(weight, restarting)
-	}
-	return weight, restarting, 0
+	return ready, replaced, 0
 }
 
 // unpicked returns the replicas of a cluster whose gateway sends requests to any of them, because no endpoint picker is ready there
 // (FailOpen). Where requests may have to wait for a replica, they go to no gateway without one: it alone holds them back.
-func (p *Plan) unpicked(a *scheduling.Assignment) int32 {
+func (p *Plan) unpicked(a *scheduling.Assignment, replicas int32) int32 {
 	at := a.Existing
 	if !a.Serves || at == nil || at.Answered() || !at.Routed() || at.Refused() || p.Router.FailureMode != v1alpha1.FailOpen || p.Router.Waits() {
 		return 0
 	}
-	ready, restarting := p.ready(a)
-	return max(ready, restarting)
+	return replicas
 }
 
 // weighInstead gives backends other weights if none has one.
@@ -335,27 +335,45 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 	return kept
 }
 
+// pooled returns the type of role whose pods get requests in a cluster. It is empty if those of all roles do. A pool that exists may select
+// others than it is to select (selectPods).
+func (p *Plan) pooled(a *scheduling.Assignment, running *Running) v1alpha1.ComponentType {
+	if former, exists := running.PoolType(key.New(a.Target.Cluster, key.InferencePool)); exists {
+		return former
+	}
+	return v1alpha1.ComponentType(p.Router.Selector[naming.LabelComponentType])
+}
+
 // ready is the number of replicas that run in a cluster, were last seen ready and answer requests. Those
-// that restart are counted by themselves. Prefill replicas do not count, but where decode answers no request
-// without prefill, it counts only as far as there is some.
-func (p *Plan) ready(a *scheduling.Assignment) (n, restarting int32) {
-	decode, decodeRestarting := p.readyOf(a, v1alpha1.ComponentTypeDecoder)
-	if p.most(v1alpha1.ComponentTypePrefiller) >= 0 && needEachOther(p.Roles) {
-		switch prefill, prefillRestarting := p.readyOf(a, v1alpha1.ComponentTypePrefiller); {
-		case prefill == 0 && prefillRestarting == 0:
-			decode, decodeRestarting = 0, 0
-		case prefill == 0:
-			decode, decodeRestarting = 0, decode+decodeRestarting
+// that restart are counted by themselves. Of the roles in the pool, prefill replicas count only if they get whole requests. Where decode
+// answers no request without prefill, it counts only as far as there is some.
+func (p *Plan) ready(a *scheduling.Assignment, pooled v1alpha1.ComponentType) (n, restarting int32) {
+	needsPrefill := p.most(v1alpha1.ComponentTypePrefiller) >= 0 && needEachOther(p.Roles)
+	if pooled == "" || pooled == v1alpha1.ComponentTypeDecoder {
+		n, restarting = p.readyOf(a, v1alpha1.ComponentTypeDecoder)
+		if needsPrefill {
+			switch prefill, prefillRestarting := p.readyOf(a, v1alpha1.ComponentTypePrefiller); {
+			case prefill == 0 && prefillRestarting == 0:
+				n, restarting = 0, 0
+			case prefill == 0:
+				n, restarting = 0, n+restarting
+			}
 		}
 	}
-	n, restarting = p.readyOf(a, v1alpha1.ComponentTypeWorker)
-	return n + decode, restarting + decodeRestarting
+	for _, t := range []v1alpha1.ComponentType{v1alpha1.ComponentTypeWorker, v1alpha1.ComponentTypePrefiller} {
+		whole := t == v1alpha1.ComponentTypeWorker || !p.Router.Disaggregated && !needsPrefill
+		if pooled == t || pooled == "" && whole {
+			ready, restarts := p.readyOf(a, t)
+			n, restarting = n+ready, restarting+restarts
+		}
+	}
+	return n, restarting
 }
 
 // readyOf counts the replicas of a type as ready does.
 func (p *Plan) readyOf(a *scheduling.Assignment, t v1alpha1.ComponentType) (n, restarting int32) {
 	for _, r := range p.Roles {
-		if r.Type != t {
+		if r.Type != t || a.Existing == nil {
 			continue
 		}
 		for id, ready := range a.Existing.WasReady {

@@ -221,10 +221,11 @@ func TestReadyPairs(t *testing.T) {
 		"PrefillRestarts": {reason: "Prefill stops soon.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, restart: []key.ReplicaID{"p/0", "d/1"}, restarting: 2},
 		"PrefillOnly":     {reason: "Prefill answers nobody.", engine: launch.EngineSGLang, exist: []key.ReplicaID{"p/0"}},
 		"VLLM":            {reason: "Decode answers alone.", engine: launch.EngineVLLM, exist: []key.ReplicaID{"d/0", "d/1"}, ready: 2},
+		"Apart":           {reason: "With vLLM, prefill gets only parts of requests.", engine: launch.EngineVLLM, exist: []key.ReplicaID{"p/0", "d/0"}, ready: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &Plan{Roles: []*Role{
+			p := &Plan{Router: &Router{Disaggregated: true}, Roles: []*Role{
 				{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1, engine: tc.engine},
 				{Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 2, engine: tc.engine},
 			}}
@@ -233,8 +234,54 @@ func TestReadyPairs(t *testing.T) {
 			for _, id := range tc.restart {
 				a.Existing.Restarting[id] = true
 			}
-			if ready, restarting := p.ready(a); ready != tc.ready || restarting != tc.restarting {
+			if ready, restarting := p.ready(a, ""); ready != tc.ready || restarting != tc.restarting {
 				t.Errorf("%s %d are ready and %d restart, want %d and %d", tc.reason, ready, restarting, tc.ready, tc.restarting)
+			}
+		})
+	}
+}
+
+// TestReadyBehindPool proves that replicas count only in so far as the pool of their cluster selects them.
+func TestReadyBehindPool(t *testing.T) {
+	const (
+		worker, prefill, decode = v1alpha1.ComponentTypeWorker, v1alpha1.ComponentTypePrefiller, v1alpha1.ComponentTypeDecoder
+		all                     = ""
+		none                    = "none"
+	)
+	cases := map[string]struct {
+		reason string
+		// apart tells that the endpoint picker picks prefill and decode apart. selects is what the pool is to select, and pool what one
+		// that exists selects.
+		apart         bool
+		selects, pool v1alpha1.ComponentType
+		exist         []key.ReplicaID
+		want          int32
+	}{
+		"Whole":       {reason: "Prefill and decode each answer whole requests.", pool: all, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, want: 3},
+		"PrefillOnly": {reason: "The service has lost its decode.", selects: prefill, pool: prefill, exist: []key.ReplicaID{"p/0"}, want: 1},
+		"Apart":       {reason: "Prefill answers nobody.", apart: true, pool: all, exist: []key.ReplicaID{"p/0", "d/0", "w/0"}, want: 2},
+		"Workers":     {reason: "Prefill and decode get no requests beside workers.", selects: worker, pool: worker, exist: []key.ReplicaID{"w/0", "p/0", "d/0", "d/1"}, want: 1},
+		"NoWorker":    {reason: "They get none if no worker is ready either.", selects: worker, pool: worker, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}},
+		"ToWorkers":   {reason: "The pool has not turned to workers.", selects: worker, pool: all, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, want: 3},
+		"ToApart":     {reason: "The endpoint picker does not pick them apart yet.", apart: true, pool: worker, exist: []key.ReplicaID{"w/0", "p/0", "d/0"}, want: 1},
+		"NoPool":      {reason: "There will be one.", selects: worker, pool: none, exist: []key.ReplicaID{"w/0", "p/0", "d/0"}, want: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{Router: &Router{Disaggregated: tc.apart, Selector: map[string]string{naming.LabelComponentType: string(tc.selects)}}, Roles: []*Role{
+				{Name: "w", Type: worker, Replicas: 1, engine: launch.EngineVLLM},
+				{Name: "p", Type: prefill, Replicas: 1, engine: launch.EngineVLLM},
+				{Name: "d", Type: decode, Replicas: 2, engine: launch.EngineVLLM},
+			}}
+			running := &Running{PoolType: func(k key.Key) (v1alpha1.ComponentType, bool) {
+				return tc.pool, tc.pool != none && k == key.New("a", key.InferencePool)
+			}}
+			a := &scheduling.Assignment{Target: scheduling.Target{Cluster: "a"}, Decision: scheduling.Decision{Run: map[key.ReplicaID]bool{}}, Existing: schedulingtest.Existing(tc.exist...)}
+			for _, id := range tc.exist {
+				a.Run[id] = true
+			}
+			if got, _ := p.ready(a, p.pooled(a, running)); got != tc.want {
+				t.Errorf("%s %d count, want %d", tc.reason, got, tc.want)
 			}
 		})
 	}
@@ -450,7 +497,10 @@ func TestScaledDownInFleet(t *testing.T) {
 			w := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(all["a"])), schedulingtest.Cluster("west", schedulingtest.Reserved(all["b"])))
 			w.MayReceiveTraffic, w.ReceivesTraffic = map[string]bool{}, map[string]bool{}
 			w.Request.Homes = map[key.GroupID]reservation.Home{"worker/0": {Cluster: "a", Epoch: 1, Started: true}, "worker/1": {Cluster: "b", Epoch: 1, Started: true}}
-			running := &Running{Others: map[string][]key.ReplicaID{"a": {all["a"]}, "b": {all["b"]}}}
+			running := &Running{
+				Others:   map[string][]key.ReplicaID{"a": {all["a"]}, "b": {all["b"]}},
+				PoolType: func(key.Key) (v1alpha1.ComponentType, bool) { return "", false },
+			}
 			running.Replica = func(k key.Key) rollout.State {
 				return rollout.State{Exists: true, Serving: tc.ready || k.Cluster == "b"}
 			}

@@ -17,7 +17,11 @@ func place(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	if errs := p.Place(&Running{Replica: func(key.Key) rollout.State { return rollout.State{} }}); len(errs) > 0 {
+	running := &Running{
+		Replica:  func(key.Key) rollout.State { return rollout.State{} },
+		PoolType: func(key.Key) (v1alpha1.ComponentType, bool) { return "", false },
+	}
+	if errs := p.Place(running); len(errs) > 0 {
 		return nil, errs
 	}
 	return p, nil

@@ -60,7 +60,7 @@ const (
 	// ReasonNotAccepted is about a route, pool, gateway or model that a controller
 	// refuses.
 	ReasonNotAccepted = "NotAccepted"
-	// ReasonNotProgrammed is about a gateway that receives no traffic.
+	// ReasonNotProgrammed is about a gateway that receives no traffic, or none on one of its listeners.
 	ReasonNotProgrammed = "NotProgrammed"
 	// ReasonNotResolved is about a route or pool that references an object that does not
 	// exist.
@@ -253,21 +253,6 @@ func (s *objectState) refusal(p parent) (reason, message string, refused bool) {
 		}
 	}
 	return "", "", false
-}
-
-func programmed(s *objectState) (string, string, bool) {
-	c := find(s.view.Status.Conditions, string(gateway.GatewayConditionAccepted))
-	if s.current(c) && c.Status == composite.False {
-		return ReasonNotAccepted, cause(c), true
-	}
-	c = find(s.view.Status.Conditions, string(gateway.GatewayConditionProgrammed))
-	switch {
-	case s.current(c) && c.Status == composite.False:
-		return ReasonNotProgrammed, cause(c), true
-	case s.current(c) && c.Status == composite.True:
-		return "", "", false
-	}
-	return ReasonGatewayNotReported, "no gateway controller has reported on it", true
 }
 
 func modelAccepted(s *objectState) (string, string, bool) {

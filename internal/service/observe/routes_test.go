@@ -1,11 +1,16 @@
 package observe
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -210,5 +215,91 @@ func TestEvaluateGateways(t *testing.T) {
 				notReady: []string{gwKey}, url: "http://qwen.example.com",
 			},
 		},
+		"ListenerNotProgrammed": {
+			reason: "The conditions of a Gateway hide that one of its listeners has no certificate.",
+			router: withGateway,
+			scene: func(s *scene) {
+				g := ownGateway("", tls, accepted, is("Programmed", "True", "Programmed", 1))
+				g.Status.Listeners = []gateway.ListenerStatus{{Name: "https", Conditions: []metav1.Condition{is("ResolvedRefs", "False", "InvalidCertificateRef", 1)}}}
+				s.want(scheduling.Target{}, routeKey, route(1))
+				s.want(scheduling.Target{}, gwKey, ownGateway("", tls))
+				s.see(eppKey, picker()).see(poolKey, pool(accepted)).see(routeKey, route(1, accepted)).see(gwKey, g)
+			},
+			want: routerWant{
+				router:   "True AllReady",
+				route:    "False NotProgrammed: Gateway qwen-gateway: listener https: InvalidCertificateRef: said InvalidCertificateRef",
+				notReady: []string{gwKey}, url: "http://qwen.example.com",
+			},
+		},
 	})
+}
+
+// TestListeners goes by what a controller reports on the listeners of a service's own Gateway.
+func TestListeners(t *testing.T) {
+	programmed := is("Programmed", "True", "Programmed", 2)
+	accepted := is("Accepted", "True", "Accepted", 2)
+	says := func(name string, conditions ...metav1.Condition) gateway.ListenerStatus {
+		return gateway.ListenerStatus{Name: gateway.SectionName(name), Conditions: conditions}
+	}
+	http := says("http", accepted, programmed, is("ResolvedRefs", "True", "ResolvedRefs", 2), is("Conflicted", "False", "NoConflicts", 2))
+	badTLS := says("https", accepted, is("Programmed", "False", "Invalid", 2), is("ResolvedRefs", "False", "InvalidCertificateRef", 2))
+	all := []metav1.Condition{accepted, programmed}
+	var many []gateway.ListenerStatus
+	for i := range 64 {
+		many = append(many, says(fmt.Sprintf("l%02d", 63-i), is("Conflicted", "True", "HostnameConflict", 2)))
+	}
+	cases := map[string]struct {
+		reason     string
+		conditions []metav1.Condition
+		listeners  []gateway.ListenerStatus
+		want       string
+	}{
+		"AllProgrammed": {"A gateway that works is ready.", all, []gateway.ListenerStatus{http}, ""},
+		"NoneReported":  {"Not every controller reports on listeners.", all, nil, ""},
+		"NoConditions":  {"It has said nothing of this one.", all, []gateway.ListenerStatus{says("http")}, ""},
+		"OnlyAccepted":  {"An absent condition is nobody's word.", all, []gateway.ListenerStatus{says("http", accepted)}, ""},
+		"Unknown":       {"So is one that is not known yet.", all, []gateway.ListenerStatus{says("http", is("Programmed", "Unknown", "Pending", 2))}, ""},
+		"Certificate":   {"The reference says more than the listener's Programmed.", all, []gateway.ListenerStatus{http, badTLS}, "NotProgrammed: listener https: InvalidCertificateRef: said InvalidCertificateRef"},
+		"NotAccepted":   {"It gets no traffic.", all, []gateway.ListenerStatus{says("udp", is("Accepted", "False", "UnsupportedProtocol", 2))}, "NotProgrammed: listener udp: UnsupportedProtocol: said UnsupportedProtocol"},
+		"NotProgrammed": {"So does this one.", all, []gateway.ListenerStatus{says("http", accepted, is("Programmed", "False", "Invalid", 2))}, "NotProgrammed: listener http: Invalid: said Invalid"},
+		"Conflicted":    {"Another listener has its port.", all, []gateway.ListenerStatus{says("http", accepted, programmed, is("Conflicted", "True", "ProtocolConflict", 2))}, "NotProgrammed: listener http: ProtocolConflict: said ProtocolConflict"},
+		"PartlyResolved": {
+			"Envoy Gateway programs a listener with the certificates that it finds.", all,
+			[]gateway.ListenerStatus{says("https", accepted, programmed, is("ResolvedRefs", "False", "PartiallyInvalidCertificateRef", 2))}, "",
+		},
+		"OnlyUnresolved":  {"Traefik says no more of such a listener.", all, []gateway.ListenerStatus{says("http", is("ResolvedRefs", "False", "InvalidRouteKinds", 2))}, "NotProgrammed: listener http: InvalidRouteKinds: said InvalidRouteKinds"},
+		"OlderGeneration": {"The listener may have been mended since.", all, []gateway.ListenerStatus{says("http", is("Programmed", "False", "Invalid", 1))}, ""},
+		"NoGeneration":    {"Controllers that leave the generation out are believed.", all, []gateway.ListenerStatus{says("http", is("Programmed", "False", "Invalid", 0))}, "NotProgrammed: listener http: Invalid: said Invalid"},
+		"GatewayRefused": {
+			"Traefik's Gateway says only that some listener is wrong.", []metav1.Condition{is("Accepted", "False", "ListenersNotValid", 2)}, []gateway.ListenerStatus{badTLS},
+			"NotAccepted: ListenersNotValid: said ListenersNotValid; listener https: InvalidCertificateRef: said InvalidCertificateRef",
+		},
+		"GatewayNotReported": {"A word on a listener is one on its Gateway.", nil, []gateway.ListenerStatus{badTLS}, "NotProgrammed: listener https: InvalidCertificateRef: said InvalidCertificateRef"},
+		"Many": {
+			"The message is bounded, and their order in the status does not matter.", all, many,
+			"NotProgrammed: " + strings.Join(slices.Collect(func(yield func(string) bool) {
+				for i := range 18 {
+					if !yield(fmt.Sprintf("listener l%02d: HostnameConflict: said HostnameConflict", i)) {
+						return
+					}
+				}
+			}), "; ") + "; and 46 more",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := ownGateway("", nil, tc.conditions...)
+			g.Generation, g.Status.Listeners = 2, tc.listeners
+			s := stateOf(incomingtest.Object(t, encode(t, g)))
+			s.kind = kindGateway
+			s.evaluate()
+			got := ""
+			if !s.ready {
+				got = s.reason + ": " + s.message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
 }

@@ -26,15 +26,16 @@ type metadata struct {
 }
 
 type status struct {
-	ObservedGeneration int64       `json:"observedGeneration"`
-	Replicas           int32       `json:"replicas"`
-	ReadyReplicas      int32       `json:"readyReplicas"`
-	UpdatedReplicas    int32       `json:"updatedReplicas"`
-	AvailableReplicas  int32       `json:"availableReplicas"`
-	Phase              string      `json:"phase"`
-	Conditions         []condition `json:"conditions"`
-	Parents            []parent    `json:"parents"`
-	Addresses          []address   `json:"addresses"`
+	ObservedGeneration int64            `json:"observedGeneration"`
+	Replicas           int32            `json:"replicas"`
+	ReadyReplicas      int32            `json:"readyReplicas"`
+	UpdatedReplicas    int32            `json:"updatedReplicas"`
+	AvailableReplicas  int32            `json:"availableReplicas"`
+	Phase              string           `json:"phase"`
+	Conditions         []condition      `json:"conditions"`
+	Parents            []parent         `json:"parents"`
+	Addresses          []address        `json:"addresses"`
+	Listeners          []listenerStatus `json:"listeners"`
 }
 
 type condition struct {

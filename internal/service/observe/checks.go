@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 	appsv1 "k8s.io/api/apps/v1"
-	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -65,7 +64,9 @@ const (
 	// ReasonNotResolved is about a route or pool that references an object that does not
 	// exist.
 	ReasonNotResolved = "RefsNotResolved"
-	// ReasonRouteNotReported is about a route that no gateway has reported on.
+	// ReasonPartiallyInvalid is about a route of which a gateway does not use all rules.
+	ReasonPartiallyInvalid = "PartiallyInvalid"
+	// ReasonRouteNotReported is about a route that a gateway which it names has not reported on.
 	ReasonRouteNotReported = "RouteNotReported"
 	// ReasonPoolNotReported is about a pool that no gateway has reported on.
 	ReasonPoolNotReported = "PoolNotReported"
@@ -90,8 +91,8 @@ var chains = map[string][]check{
 	kindLeaderWorkerSet: {specOutdated, reported, generationObserved, groupsUpdated, groupsReady},
 	kindDeployment:      {pickerScaledUp, pickerWaits, pickersOutdated, reported, generationObserved, notGivenUp, podsUpdated, podsAvailable},
 	kindPodGroup:        {scheduled},
-	kindRoute:           {fleetParents, parents(ReasonRouteNotReported, "no gateway has reported on it")},
-	kindPool:            {parents(ReasonPoolNotReported, "no gateway has reported on it")},
+	kindRoute:           {fleetParents, parents(ReasonRouteNotReported)},
+	kindPool:            {parents(ReasonPoolNotReported)},
 	kindGateway:         {programmed},
 	kindWorkload:        {admitted},
 	kindJob:             {jobDone},
@@ -221,38 +222,6 @@ func scheduled(s *objectState) (string, string, bool) {
 		return ReasonUnschedulable, cause(unschedulable), true
 	}
 	return ReasonNotScheduled, "is in phase " + text.OneLine(s.view.Status.Phase), true
-}
-
-// parents finds a route or pool that a gateway refuses, or that none has accepted.
-func parents(notReported, message string) check {
-	return func(s *objectState) (string, string, bool) {
-		if s.kind == kindPool && !s.routed {
-			// A gateway reports on a pool only once a route references the pool.
-			return "", "", false
-		}
-		accepted := false
-		for _, p := range s.view.Status.Parents {
-			if reason, why, refused := s.refusal(p); refused {
-				return reason, why, true
-			}
-			c := find(p.Conditions, string(gateway.RouteConditionAccepted))
-			accepted = accepted || s.current(c) && c.Status == composite.True
-		}
-		return notReported, message, !accepted
-	}
-}
-
-// refusal tells whether a gateway refuses a route or a pool, and why.
-func (s *objectState) refusal(p parent) (reason, message string, refused bool) {
-	for _, t := range []struct{ name, reason string }{
-		{string(gateway.RouteConditionAccepted), ReasonNotAccepted},
-		{string(gateway.RouteConditionResolvedRefs), ReasonNotResolved},
-	} {
-		if c := find(p.Conditions, t.name); s.current(c) && c.Status == composite.False {
-			return t.reason, cause(c), true
-		}
-	}
-	return "", "", false
 }
 
 func modelAccepted(s *objectState) (string, string, bool) {

@@ -36,8 +36,9 @@ const (
 	Scaled = v1alpha1.ConditionScaled
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"
-	// RouteReady is False while a gateway refuses the route or the pool, or while a listener of the service's own Gateway
-	// receives no traffic. It is True with a reason that ends with NotReported while no gateway has reported: some never do.
+	// RouteReady is False while a gateway refuses the route or the pool or uses only a part of the route, or while a listener of
+	// the service's own Gateway receives no traffic. It is True with a reason that ends with NotReported while a gateway has not
+	// reported: some never do.
 	RouteReady = "RouteReady"
 )
 

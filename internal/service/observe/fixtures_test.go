@@ -210,8 +210,9 @@ func route(generation int64, conditions ...metav1.Condition) *gateway.HTTPRoute 
 		ObjectMeta: meta("qwen-httproute", generation, nil),
 		Spec:       gateway.HTTPRouteSpec{Hostnames: []gateway.Hostname{"*.example.com", "qwen.example.com"}},
 	}
+	r.Spec.ParentRefs = []gateway.ParentReference{{Name: "shared"}}
 	if len(conditions) > 0 {
-		r.Status.Parents = []gateway.RouteParentStatus{{ControllerName: "example.com/gateway", Conditions: conditions}}
+		r.Status.Parents = []gateway.RouteParentStatus{{ParentRef: r.Spec.ParentRefs[0], ControllerName: "example.com/gateway", Conditions: conditions}}
 	}
 	return r
 }
@@ -222,7 +223,7 @@ func pool(conditions ...metav1.Condition) *pools.InferencePool {
 		ObjectMeta: meta("qwen-pool", 1, nil),
 	}
 	if len(conditions) > 0 {
-		p.Status.Parents = []pools.ParentStatus{{Conditions: conditions}}
+		p.Status.Parents = []pools.ParentStatus{{ParentRef: pools.ParentReference{Name: "shared", Namespace: namespace}, Conditions: conditions}}
 	}
 	return p
 }

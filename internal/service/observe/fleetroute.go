@@ -143,12 +143,7 @@ func fleetParents(s *objectState) (string, string, bool) {
 		name := p.in(r.Metadata.Namespace).String()
 		switch state, says := r.follows(p); state {
 		case followsRefused:
-			accepted := find(says, string(gateway.RouteConditionAccepted))
-			if !s.current(accepted) {
-				none = append(none, name+" refused an earlier generation of it, so no requests come from there")
-				continue
-			}
-			refused = append(refused, name+" refuses it: "+cause(accepted))
+			refused = append(refused, s.verdict(name, notAccepted, find(says, notAccepted.condition)))
 		case followsFormer:
 			former = append(former, name+" has not accepted its newest generation, and may send requests to clusters that it left out: these keep their copies until then")
 		case followsNone:

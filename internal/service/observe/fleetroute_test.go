@@ -28,7 +28,7 @@ func TestFleetParents(t *testing.T) {
 		"NoneReported":  {reason: "Neither has a controller.", want: "RouteNotReported: Gateway team-a/a " + never + "; Gateway hub/b (https) " + never},
 		"Former":        {reason: "It holds back what services leave.", parents: []string{says("a", "True", 6)}, want: "RouteNotReported: Gateway team-a/a " + former + "; Gateway hub/b (https) " + never},
 		"Refused":       {reason: "Its controller says why.", parents: []string{says("a", "False", 7)}, want: "NotAccepted: Gateway team-a/a refuses it: R: m"},
-		"RefusedBefore": {reason: "Its controller has not seen the newest generation.", parents: []string{says("a", "False", 6), says("b", "True", 7)}, want: "RouteNotReported: Gateway team-a/a refused an earlier generation of it, so no requests come from there"},
+		"RefusedBefore": {reason: "A refusal holds until its controller has seen the newest generation.", parents: []string{says("a", "False", 6), says("b", "True", 7)}, want: "NotAccepted: Gateway team-a/a refuses it, by its report on an earlier generation: R: m"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

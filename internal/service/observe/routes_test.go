@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -85,7 +86,7 @@ func TestEvaluateRoutes(t *testing.T) {
 			},
 			want: routerWant{
 				router: "True AllReady",
-				route:  "True RouteNotReported: no gateway has reported on it: InferencePool qwen-pool, HTTPRoute qwen-httproute",
+				route:  "True RouteNotReported: InferencePool qwen-pool: no gateway has reported on it; HTTPRoute qwen-httproute: Gateway team-a/shared has not reported on it",
 				url:    "http://qwen.example.com",
 				stable: true,
 			},
@@ -108,12 +109,12 @@ func TestEvaluateRoutes(t *testing.T) {
 			},
 			want: routerWant{
 				router:   "True AllReady",
-				route:    "False NotAccepted: HTTPRoute qwen-httproute: NotAllowedByListeners: said NotAllowedByListeners",
+				route:    "False NotAccepted: HTTPRoute qwen-httproute: Gateway team-a/shared refuses it: NotAllowedByListeners: said NotAllowedByListeners",
 				notReady: []string{routeKey}, url: "http://qwen.example.com",
 			},
 		},
 		"RefusedBefore": {
-			reason: "What a gateway said of an older generation counts for nothing.",
+			reason: "A refusal holds until its gateway has looked at the newer generation.",
 			router: withRoute,
 			scene: func(s *scene) {
 				s.want(scheduling.Target{}, routeKey, route(2))
@@ -121,8 +122,8 @@ func TestEvaluateRoutes(t *testing.T) {
 			},
 			want: routerWant{
 				router: "True AllReady",
-				route:  "True RouteNotReported: HTTPRoute qwen-httproute: no gateway has reported on it",
-				url:    "http://qwen.example.com", stable: true,
+				route:  "False NotAccepted: HTTPRoute qwen-httproute: Gateway team-a/shared refuses it, by its report on an earlier generation: NotAllowedByListeners: said NotAllowedByListeners",
+				url:    "http://qwen.example.com", notReady: []string{routeKey},
 			},
 		},
 		"AcceptedWithoutGeneration": {
@@ -143,7 +144,7 @@ func TestEvaluateRoutes(t *testing.T) {
 			},
 			want: routerWant{
 				router:   "True AllReady",
-				route:    "False RefsNotResolved: InferencePool qwen-pool: InvalidExtensionRef: said InvalidExtensionRef",
+				route:    "False RefsNotResolved: InferencePool qwen-pool: Gateway team-a/shared does not find what it references: InvalidExtensionRef: said InvalidExtensionRef",
 				notReady: []string{poolKey}, url: "http://qwen.example.com",
 			},
 		},
@@ -299,6 +300,89 @@ func TestListeners(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestParents goes by what several gateways report on one route or pool.
+func TestParents(t *testing.T) {
+	says := func(ref string, conditions ...string) string {
+		return fmt.Sprintf(`{"parentRef": %s, "conditions": [%s]}`, ref, strings.Join(conditions, ", "))
+	}
+	condition := func(kind, status string, generation int, reason string) string {
+		return fmt.Sprintf(`{"type": %q, "status": %q, "observedGeneration": %d, "reason": %q, "message": "m"}`, kind, status, generation, reason)
+	}
+	const a, b, other = `{"name": "a"}`, `{"name": "b", "namespace": "hub", "sectionName": "https"}`, `{"name": "other"}`
+	accepted, refused := condition("Accepted", "True", 7, "Accepted"), condition("Accepted", "False", 7, "NotAllowed")
+	acceptedBefore, refusedBefore := condition("Accepted", "True", 6, "Accepted"), condition("Accepted", "False", 6, "NotAllowed")
+	unresolved := condition("ResolvedRefs", "False", 7, "BackendNotFound")
+	cases := map[string]struct {
+		reason  string
+		kind    string
+		parents []string
+		want    string
+		// gate tells what planning goes by: whether all gateways that reported refuse it.
+		gate bool
+	}{
+		"Both":          {reason: "Both have accepted it.", parents: []string{says(a, accepted), says(b, accepted)}},
+		"None":          {reason: "Each one is named.", want: "RouteNotReported: Gateway team-a/a has not reported on it; Gateway hub/b (https) has not reported on it"},
+		"Silent":        {reason: "The other one may be a typo.", parents: []string{says(a, accepted)}, want: "RouteNotReported: Gateway hub/b (https) has not reported on it"},
+		"Unknown":       {reason: "That is no word yet.", parents: []string{says(a, accepted), says(b, condition("Accepted", "Unknown", 7, "Pending"))}, want: "RouteNotReported: Gateway hub/b (https) has not reported on it"},
+		"Section":       {reason: "NGINX Gateway Fabric names the only listener where the route names none, and leaves out ports.", parents: []string{says(`{"name": "a", "sectionName": "http"}`, accepted), says(`{"name": "b", "namespace": "hub"}`, accepted)}},
+		"Defaults":      {reason: "Controllers write what the route leaves out.", parents: []string{says(`{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "team-a", "name": "a"}`, accepted), says(b, accepted)}},
+		"Refused":       {reason: "The one that refuses it is named.", parents: []string{says(a, accepted), says(b, refused)}, want: "NotAccepted: Gateway hub/b (https) refuses it: NotAllowed: m"},
+		"AllRefused":    {reason: "So are two.", parents: []string{says(b, refused), says(a, refused)}, want: "NotAccepted: Gateway hub/b (https) refuses it: NotAllowed: m; Gateway team-a/a refuses it: NotAllowed: m", gate: true},
+		"Unresolved":    {reason: "Its gateway lacks a backend.", parents: []string{says(a, accepted), says(b, accepted, unresolved)}, want: "RefsNotResolved: Gateway hub/b (https) does not find what it references: BackendNotFound: m"},
+		"Worst":         {reason: "A refusal is worse.", parents: []string{says(a, accepted, unresolved), says(b, refused)}, want: "NotAccepted: Gateway hub/b (https) refuses it: NotAllowed: m; Gateway team-a/a does not find what it references: BackendNotFound: m", gate: true},
+		"Partly":        {reason: "A gateway drops a rule.", parents: []string{says(a, accepted, condition("PartiallyInvalid", "True", 7, "UnsupportedValue")), says(b, accepted)}, want: "PartiallyInvalid: Gateway team-a/a does not use all of it: UnsupportedValue: m"},
+		"Whole":         {reason: "Some controllers say that nothing is wrong.", parents: []string{says(a, accepted, condition("PartiallyInvalid", "False", 7, "Valid")), says(b, accepted)}},
+		"PartlyBefore":  {reason: "The rule may have been mended.", parents: []string{says(a, accepted, condition("PartiallyInvalid", "True", 6, "UnsupportedValue")), says(b, accepted)}},
+		"RefusedBefore": {reason: "Its gateway may have no controller any more.", parents: []string{says(a, refusedBefore), says(b, accepted)}, want: "NotAccepted: Gateway team-a/a refuses it, by its report on an earlier generation: NotAllowed: m"},
+		"LackedBefore":  {reason: "So may this one.", parents: []string{says(a, acceptedBefore, condition("ResolvedRefs", "False", 6, "BackendNotFound")), says(b, accepted)}, want: "RefsNotResolved: Gateway team-a/a does not find what it references, by its report on an earlier generation: BackendNotFound: m"},
+		"RefusedOnce":   {reason: "Another controller has taken over the gateway.", parents: []string{says(a, refusedBefore), says(a, accepted), says(b, accepted)}},
+		"RefusedOther":  {reason: "The route does not name that gateway any more.", parents: []string{says(a, accepted), says(b, accepted), says(other, refusedBefore)}},
+		"AcceptedBefore": {
+			reason: "Both have reported, and not on the newest generation.", parents: []string{says(a, acceptedBefore), says(b, acceptedBefore)},
+			want: "RouteNotReported: Gateway team-a/a has not reported on its newest generation; Gateway hub/b (https) has not reported on its newest generation",
+		},
+		"NoGeneration": {reason: "Controllers that leave the generation out are believed.", parents: []string{says(a, condition("Accepted", "False", 0, "NotAllowed"))}, want: "NotAccepted: Gateway team-a/a refuses it: NotAllowed: m", gate: true},
+
+		"Pool":               {reason: "A pool names no gateways, so none is missing.", kind: kindPool, parents: []string{says(a, accepted)}},
+		"PoolNone":           {reason: "Nobody has reported.", kind: kindPool, want: "PoolNotReported: no gateway has reported on it"},
+		"PoolBefore":         {reason: "Somebody has.", kind: kindPool, parents: []string{says(a, acceptedBefore)}, want: "PoolNotReported: no gateway has reported on its newest generation"},
+		"PoolRefused":        {reason: "The one that refuses it is named.", kind: kindPool, parents: []string{says(a, refused), says(b, accepted)}, want: "NotAccepted: Gateway team-a/a refuses it: NotAllowed: m"},
+		"PoolRefusedBefore":  {reason: "No route may lead from that gateway to the pool any more, so it may never report again.", kind: kindPool, parents: []string{says(a, refusedBefore)}, want: "PoolNotReported: no gateway has reported on its newest generation"},
+		"PoolRefusedUnnamed": {reason: "Not every report says by whom it is.", kind: kindPool, parents: []string{says(`{}`, refused)}, want: "NotAccepted: a gateway refuses it: NotAllowed: m", gate: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			spec := fmt.Sprintf(`{"parentRefs": [%s, %s]}`, a, b)
+			if tc.kind == kindPool {
+				spec = "{}"
+			}
+			o := &structpb.Struct{}
+			if err := o.UnmarshalJSON(fmt.Appendf(nil, `{"metadata": {"namespace": "team-a", "generation": 7}, "spec": %s, "status": {"parents": [%s]}}`, spec, strings.Join(tc.parents, ","))); err != nil {
+				t.Fatal(err)
+			}
+			s := stateOf(incomingtest.Object(t, o))
+			s.kind, s.routed = tc.kind, true
+			if s.kind == "" {
+				s.kind = kindRoute
+			}
+			s.evaluate()
+			got := ""
+			if s.reason != "" {
+				got = s.reason + ": " + s.message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if s.ready != staysReady(s.reason) && s.reason != "" {
+				t.Errorf("%s: ready is %v with the reason %s", tc.reason, s.ready, s.reason)
+			}
+			if gate := refusedByAll(incomingtest.Object(t, o)); gate != tc.gate {
+				t.Errorf("%s: refused by all is %v, want %v", tc.reason, gate, tc.gate)
 			}
 		})
 	}

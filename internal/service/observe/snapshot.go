@@ -200,8 +200,7 @@ func refusedByAll(observed incoming.Object) bool {
 	o := stateOf(found)
 	parents := o.view.Status.Parents
 	return len(parents) > 0 && !slices.ContainsFunc(parents, func(p parent) bool {
-		_, _, refused := o.refusal(p)
-		return !refused
+		return !o.refuses(p)
 	})
 }
 

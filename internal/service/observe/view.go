@@ -12,7 +12,8 @@ import (
 type view struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
-		Replicas *int32 `json:"replicas"`
+		Replicas   *int32      `json:"replicas"`
+		ParentRefs []parentRef `json:"parentRefs"`
 	} `json:"spec"`
 	Status status `json:"status"`
 }
@@ -49,6 +50,7 @@ type condition struct {
 
 // A parent has what one gateway reports on a route or a pool.
 type parent struct {
+	ParentRef  parentRef   `json:"parentRef"`
 	Conditions []condition `json:"conditions"`
 }
 

@@ -41,7 +41,7 @@ func saidTargets(all []object) []object {
 			}
 			spec := map[string]any{"replicas": n}
 			// Some of the replicas may wait for capacity. Those that are ready do not.
-			if ready, _ := componentNumber(xr, role.Name, "readyReplicas"); conditionOf(xr, observe.Scaled) == "False" {
+			if ready, _ := componentNumber(xr, role.Name, "readyReplicas"); mayWait(xr) {
 				spec["current"] = map[string]any{"replicas": ready}
 			}
 			o := object{Object: map[string]any{"spec": spec}}
@@ -53,6 +53,14 @@ func saidTargets(all []object) []object {
 		}
 	}
 	return more
+}
+
+// mayWait tells whether a service may have other numbers of replicas than its InferenceRoles ask for, by its status. An
+// autoscaler that does not scale changes nothing of these.
+func mayWait(xr object) bool {
+	return slices.ContainsFunc(conditionsOf(xr), func(c condition) bool {
+		return c.Type == observe.Scaled && c.Status == "False" && c.Reason != observe.ReasonAutoscalerInactive
+	})
 }
 
 // asked returns an InferenceRole that asks for no more replicas than exist, and whether it asked for more. A

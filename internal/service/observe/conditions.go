@@ -31,8 +31,9 @@ const (
 	GangScheduled = "GangScheduled"
 	// WorkloadsReady is True while all replicas of all roles are ready.
 	WorkloadsReady = "WorkloadsReady"
-	// Scaled is False while a role runs another number of replicas than its scale target asks for, or has
-	// no target or autoscaler, or one that is being deleted. Readiness depends on it for the latter only.
+	// Scaled is False while a role runs another number of replicas than its scale target asks for, while its autoscaler
+	// does not scale it, or while it has no target or autoscaler, or one that is being deleted. Readiness depends on it for
+	// the latter only.
 	Scaled = v1alpha1.ConditionScaled
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"

@@ -164,7 +164,7 @@ const (
 	ReasonAsRequested = v1alpha1.ScaledAsRequested
 )
 
-// scaled says whether each role with scaling runs as many replicas as its scale target asks for.
+// scaled says whether each role with scaling runs as many replicas as its scale target asks for, and whether its autoscaler works.
 func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
 	roles := e.plan.ScaledRoles()
 	if len(roles) == 0 {
@@ -177,6 +177,11 @@ func (e *evaluator) scaled(g *conditionGroup) composite.Condition {
 	for _, r := range roles {
 		for _, l := range e.plan.ScaleLimits(r) {
 			reason, all = cmp.Or(reason, l.Reason), append(all, l.Message)
+		}
+	}
+	for _, s := range g.objects {
+		if why := s.inactive(); why != "" {
+			reason, all = cmp.Or(reason, ReasonAutoscalerInactive), append(all, s.String()+": "+why)
 		}
 	}
 	if len(all) > 0 {

@@ -45,7 +45,7 @@ func parents(notReported string) check {
 			return "", "", false
 		}
 		reported := s.reports()
-		if reason, why := s.refused(reported); reason != "" {
+		if reason, why := s.refusedBy(reported); reason != "" {
 			return reason, why, true
 		}
 		why := s.unreported(reported)
@@ -90,10 +90,10 @@ func (s *objectState) gatewayOf(p parentRef) parentRef {
 	return p
 }
 
-// refused returns why gateways do not use a route or a pool, or not all of it, and the worst of the reasons. The reason is empty if
+// refusedBy returns why gateways do not use a route or a pool, or not all of it, and the worst of the reasons. The reason is empty if
 // none does. What one has said of an earlier generation counts while it has not reported on the newest, as long as the route
 // names it. A gateway whose name is taken out of a route may never report on it again, and a pool names none.
-func (s *objectState) refused(reported map[parentRef]report) (reason, message string) {
+func (s *objectState) refusedBy(reported map[parentRef]report) (reason, message string) {
 	named := map[parentRef]bool{}
 	for _, p := range s.view.Spec.ParentRefs {
 		named[s.gatewayOf(p)] = true

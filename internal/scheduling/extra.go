@@ -12,7 +12,7 @@ import (
 // is wanted.
 // It is added after everything else is decided, so a service never moves because of it, and never
 // waits for it to move. What is wanted gets its capacity first. Until then, and where a cluster is
-// left, what exists stays, and nothing is added. Where nothing is wanted any more, it stays as long as
+// left, what exists stays, and nothing is added. Where nothing runs that is wanted, it stays as long as
 // a gateway may send requests there. Without a route that leads to all clusters, it stays until another cluster answers.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
 	served := false
@@ -21,7 +21,13 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 	}
 	for i := range decisions {
 		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
-		// Where replicas wait for their capacity, extra ones may be all that serves.
+		if len(d.Run) == 0 && d.State == v1alpha1.StatePending && len(extra) > 0 && v.placement.Policy != v1alpha1.PlacementReplicate {
+			// What is wanted waits for capacity, which the extra replicas may have. They may be all that serves until another cluster answers.
+			if served && !c.MayReceiveTraffic {
+				continue
+			}
+			d.Serves = !served
+		}
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
 			until := "no gateway sends requests to it"
 			if !v.demand.HasFleetRoute {

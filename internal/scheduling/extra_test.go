@@ -230,6 +230,61 @@ func TestExtraNotWanted(t *testing.T) {
 	}
 }
 
+// TestExtraInTheWay proves that replicas that the service is scaled down by give their capacity to those that are wanted, once another
+// cluster answers. Replica 0 is to move from east, which is drained, to west. West is full with replica 1, which nobody wants any more.
+func TestExtraInTheWay(t *testing.T) {
+	type decided struct {
+		State  v1alpha1.PlacementState
+		Run    []key.ReplicaID
+		Serves bool
+	}
+	one := []key.ReplicaID{"worker/1"}
+	cases := map[string]struct {
+		reason  string
+		noRoute bool
+		change  func(*scheduling.Snapshot)
+		want    decided
+	}{
+		"Receives": {reason: "Gateways may send requests there.", change: func(*scheduling.Snapshot) {}, want: decided{State: v1alpha1.StatePending, Run: one}},
+		"GivesWay": {reason: "They do not any more.", change: func(s *scheduling.Snapshot) { s.MayReceiveTraffic = nil }, want: decided{State: v1alpha1.StatePending}},
+		"NoRoute":  {reason: "No route leads to all clusters, and east answers.", noRoute: true, change: func(s *scheduling.Snapshot) { s.MayReceiveTraffic = nil }, want: decided{State: v1alpha1.StatePending}},
+		"Alone": {reason: "Nothing is ready in east. What is ready in west serves.", change: func(s *scheduling.Snapshot) { s.States["east"].Ready = nil },
+			want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
+		"AloneWithoutRequests": {reason: "It is to get requests.", change: func(s *scheduling.Snapshot) { s.States["east"].Ready, s.MayReceiveTraffic = nil, nil },
+			want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			full := func(c *v1alpha1.InferenceCluster) { c.Status.Pools[0].Free = nil }
+			drained := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopDrain }
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0"), drained), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/1"), full))
+			snapshot.Request.Homes = map[key.GroupID]reservation.Home{"worker/0": {Cluster: "east", Epoch: 2, Started: true}}
+			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing("worker/0"), schedulingtest.Existing("worker/1")
+			snapshot.States["east"].Notes = scheduling.Notes{"worker/0": {HomeEpoch: 2}}
+			snapshot.MayReceiveTraffic = map[string]bool{}
+			for _, cluster := range []string{"east", "west"} {
+				backend := naming.FleetBackend(schedulingtest.Service.Name, cluster)
+				snapshot.ReceivesTraffic[backend], snapshot.MayReceiveTraffic[backend] = true, true
+			}
+			tc.change(&snapshot)
+			wanted := []reservation.ReplicaGroup{{Name: "worker/0", Replicas: []reservation.ReplicaRequest{{Name: "worker/0", Pods: map[string]int64{"worker/leader": 1}}}}}
+			demand := &scheduling.Demand{
+				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementSpread), PodRequirements: gpus(8), Groups: wanted, HasRouter: true, HasFleetRoute: !tc.noRoute,
+				Extra: map[string][]reservation.ReplicaGroup{"west": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}}}},
+			}
+			for _, a := range scheduling.Schedule(demand, &snapshot).Assignments {
+				if a.Name != "west" {
+					continue
+				}
+				got := decided{a.State, slices.Sorted(maps.Keys(a.Run)), a.Serves}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
 func placementIn(cluster string) *v1alpha1.Placement {
 	return &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate, Clusters: []v1alpha1.PlacementCluster{{Name: cluster, InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: cluster}}}}
 }

@@ -201,7 +201,7 @@ func TestAdmission(t *testing.T) {
 			},
 			want: want{
 				cluster: status(v1alpha1.StatePlaced, "Unreachable", "out of reach", running),
-				placed:  "True Placed",
+				placed:  "True Unreachable: east: out of reach",
 				ready:   map[string]bool{w0: false, w1: false},
 			},
 		},

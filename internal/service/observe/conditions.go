@@ -18,7 +18,8 @@ const (
 	// argument that the engine cannot parse.
 	NoWarnings = "NoWarnings"
 	// IsPlaced is False while replicas wait for capacity in the clusters of the fleet, or
-	// move from one cluster to another.
+	// move from one cluster to another. It is Unknown while the InferenceCluster cannot be read where they
+	// run, and True with the reason Unreachable while that cluster is out of reach.
 	IsPlaced = "Placed"
 	// SecretsInPlace names the Secrets that pods need in other clusters. The function
 	// neither copies them nor checks that they exist, because reading one would write it

@@ -106,20 +106,59 @@ func TestOneLine(t *testing.T) {
 
 func TestEvaluatePlaced(t *testing.T) {
 	deselected := scheduling.Decision{State: v1alpha1.StateLeaving, Reason: scheduling.ReasonDeselected, Message: "the placement no longer names or selects it"}
+	of := func(name string, state v1alpha1.PlacementState, reason, message string) scheduling.Decision {
+		return scheduling.Decision{Name: name, State: state, Reason: reason, Message: message}
+	}
+	const since, gone = "out of reach since 2026-03-01T10:00:00Z", "there is no InferenceCluster east"
 	named := deselected
 	named.Name = "east"
+	lost := of("east", v1alpha1.StatePlaced, scheduling.ReasonUnreachable, since)
+	unknown := of("east", v1alpha1.StatePlaced, scheduling.ReasonUnknown, gone)
 	cases := map[string]struct {
 		reason string
-		of     scheduling.Decision
+		of     []scheduling.Decision
 		want   string
 	}{
-		"Cluster":      {"A cluster has the name of the placement.", named, "False NotSelected: east: the placement no longer names or selects it"},
-		"ControlPlane": {"The cluster of the XR has no name there.", deselected, "False NotSelected: the control plane's cluster: the placement no longer names or selects it"},
+		"Cluster":      {"A cluster has the name of the placement.", []scheduling.Decision{named}, "False NotSelected: east: the placement no longer names or selects it"},
+		"ControlPlane": {"The cluster of the XR has no name there.", []scheduling.Decision{deselected}, "False NotSelected: the control plane's cluster: the placement no longer names or selects it"},
+		"Unreachable": {
+			"It has its reservation there, and stays for now.",
+			[]scheduling.Decision{lost, of("west", v1alpha1.StateNotPlaced, scheduling.ReasonNotNeeded, "it runs in east")},
+			"True Unreachable: east: " + since,
+		},
+		"AllUnreachable": {
+			"Where it runs comes first, whatever the order of the placement is.",
+			[]scheduling.Decision{of("west", v1alpha1.StateNotPlaced, scheduling.ReasonUnreachable, since), lost},
+			"True Unreachable: east: " + since + "; west: " + since,
+		},
+		"OneOfTwo": {
+			"A copy in another cluster does not hide that one is out of reach.",
+			[]scheduling.Decision{of("west", v1alpha1.StatePlaced, "", ""), lost},
+			"True Unreachable: east: " + since,
+		},
+		"ClusterUnknown": {
+			"Nothing tells whether anything is reserved for it.",
+			[]scheduling.Decision{unknown, of("west", v1alpha1.StateNotPlaced, scheduling.ReasonNotNeeded, "it runs in east")},
+			"Unknown ClusterUnknown: east: " + gone,
+		},
+		"UnknownAndUnreachable": {
+			"What is not known at all is worse.",
+			[]scheduling.Decision{of("west", v1alpha1.StatePlaced, scheduling.ReasonUnreachable, since), unknown},
+			"Unknown ClusterUnknown: east: " + gone + "; west: " + since,
+		},
+		"UnknownAndLeaving": {
+			"That it moves is known.",
+			[]scheduling.Decision{unknown, of("west", v1alpha1.StateLeaving, scheduling.ReasonDraining, "the cluster is drained")},
+			"False Draining: west: the cluster is drained; east: " + gone,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := running(newScene(t))
-			s.plan.Schedule = &scheduling.Result{Assignments: []scheduling.Assignment{{Decision: tc.of}}}
+			s.plan.Schedule = &scheduling.Result{}
+			for _, d := range tc.of {
+				s.plan.Schedule.Assignments = append(s.plan.Schedule.Assignments, scheduling.Assignment{Decision: d})
+			}
 			if diff := cmp.Diff(tc.want, conditionLine(s.evaluate(), IsPlaced)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

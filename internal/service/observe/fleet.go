@@ -83,12 +83,14 @@ func (e *evaluator) stable() bool {
 }
 
 // placed is True while all replicas have a cluster. Otherwise it says for each cluster what
-// is missing. A service that sleeps has a cluster, too: requests wait there.
+// is missing. A service that sleeps has a cluster, too: requests wait there. A cluster that is out of
+// reach keeps its reservations. One whose InferenceCluster cannot be read may have none for the service.
 func (e *evaluator) placed() composite.Condition {
 	if e.plan.Schedule == nil {
 		return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonNoFleet}
 	}
 	var missing, other []string
+	silent := map[string][]string{} // The clusters where it is placed that do not answer, by the reason.
 	reason, has := "", false
 	for i := range e.plan.Schedule.Assignments {
 		d := &e.plan.Schedule.Assignments[i]
@@ -103,6 +105,8 @@ func (e *evaluator) placed() composite.Condition {
 		case w != nil && w.ofKueue:
 			missing = append(missing, text.Cluster(d.Name)+": "+w.message)
 			reason = cmp.Or(reason, w.reason)
+		case d.State == v1alpha1.StatePlaced && (d.Reason == scheduling.ReasonUnreachable || d.Reason == scheduling.ReasonUnknown):
+			silent[d.Reason] = append(silent[d.Reason], message)
 		case d.State == v1alpha1.StateNotPlaced && d.Reason != scheduling.ReasonNotNeeded:
 			other = append(other, message)
 			if len(other) == 1 && reason == "" {
@@ -112,13 +116,19 @@ func (e *evaluator) placed() composite.Condition {
 			other = append(other, message)
 		}
 	}
+	unknown, lost := silent[scheduling.ReasonUnknown], silent[scheduling.ReasonUnreachable]
+	c := composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonPlaced, Message: text.List(slices.Concat(missing, unknown, lost, other))}
 	switch {
 	case len(e.plan.Schedule.Assignments) == 0:
 		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: ReasonNoCluster, Message: text.WithReason("no InferenceCluster is selected", e.unselected())}
 	case len(missing) > 0 || !has && len(other) > 0:
-		return composite.Condition{Type: IsPlaced, Status: composite.False, Reason: reason, Message: text.Join(append(missing, other...), text.MaxMessage)}
+		c.Status, c.Reason = composite.False, reason
+	case len(unknown) > 0:
+		c.Status, c.Reason = composite.Unknown, scheduling.ReasonUnknown
+	case len(lost) > 0:
+		c.Reason = scheduling.ReasonUnreachable
 	}
-	return composite.Condition{Type: IsPlaced, Status: composite.True, Reason: ReasonPlaced, Message: text.Join(other, text.MaxMessage)}
+	return c
 }
 
 // unselected says by which labels no cluster is selected.

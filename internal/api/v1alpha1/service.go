@@ -28,7 +28,7 @@ const (
 // +kubebuilder:resource:path=inferenceservices,shortName=infsvc,categories=fusioninfer
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",message="the name must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit: it becomes part of DNS names"
 // +kubebuilder:printcolumn:name="ACCEPTED",type=string,JSONPath=`.status.conditions[?(@.type=='Accepted')].status`,description="Whether spec and Input are accepted. While they are not, Ready keeps its value."
-// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Ready and desired replicas of each role except the router."
+// +kubebuilder:printcolumn:name="SUMMARY",type=string,JSONPath=`.status.summary`,description="Ready and desired replicas of each role except the router. A question mark stands for those that cannot be read."
 // +kubebuilder:printcolumn:name="UPDATED",type=string,JSONPath=`.status.rollout.summary`,description="Replicas that have the newest template, and desired replicas, of all roles except the router."
 // +kubebuilder:printcolumn:name="PLACED",type=string,JSONPath=`.status.conditions[?(@.type=='Placed')].status`,description="Whether the clusters of the fleet have reserved capacity for the whole service. True outside of a fleet."
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,description="Where clients reach the service."

@@ -71,7 +71,7 @@ type InferenceServiceStatus struct {
 	Selector string `json:"selector,omitempty"`
 
 	// Summary is a line to read: the ready and desired replicas of each role except the
-	// router. Its format may change.
+	// router. A question mark stands for those that cannot be read. Its format may change.
 	// +optional
 	Summary string `json:"summary,omitempty"`
 }
@@ -89,7 +89,7 @@ type ProfileStatus struct {
 // A RolloutStatus says how far the newest template of the pods has come.
 type RolloutStatus struct {
 	// UpdatedReplicas is the number of replicas that run the newest template or are being
-	// restarted with it, of all roles except the router.
+	// restarted with it, of all roles except the router. Those that cannot be read do not count.
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
 	// HeldReplicas is the number of replicas that keep a former template: because of
@@ -109,7 +109,8 @@ type RolloutStatus struct {
 	// +optional
 	CompletedGeneration int64 `json:"completedGeneration,omitempty"`
 
-	// Summary is a line to read: updated and desired replicas. Its format may change.
+	// Summary is a line to read: updated and desired replicas. A question mark stands for those
+	// that cannot be read. Its format may change.
 	Summary string `json:"summary"`
 }
 
@@ -234,7 +235,8 @@ type ComponentStatus struct {
 	// DesiredReplicas is the number of replicas that the role should have.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
-	// ReadyReplicas is the number of replicas that are ready on all their nodes.
+	// ReadyReplicas is the number of replicas that are ready on all their nodes. Those that cannot
+	// be read do not count: the phase is then Unknown.
 	ReadyReplicas int32 `json:"readyReplicas"`
 
 	// Scaling says what the role's scale target asks for. Absent for a role without scaling.
@@ -242,7 +244,7 @@ type ComponentStatus struct {
 	Scaling *ScalingStatus `json:"scaling,omitempty"`
 
 	// UpdatedReplicas is the number of replicas that run the newest template, or are being
-	// restarted with it. It is absent if it is 0, and for a router.
+	// restarted with it. Those that cannot be read do not count. It is absent if it is 0, and for a router.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 

@@ -59,7 +59,7 @@ func TestEvaluateClusters(t *testing.T) {
 			want: want{
 				total: double(v1alpha1.ComponentPhaseUnknown, 3, 12), west: engine(v1alpha1.ComponentPhaseUnknown, 1, 4, 5),
 				workloads: "Unknown CannotBeRead: cluster west: LeaderWorkerSet qwen-engine-1: provider-kubernetes cannot reach or change it: observe failed: cannot get object: dial tcp: no route to host",
-				roles:     "engine 3/4",
+				roles:     "engine 3+?/4",
 			},
 		},
 		"Stale": {

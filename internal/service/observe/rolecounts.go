@@ -3,12 +3,14 @@ package observe
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -18,6 +20,8 @@ type roleCount struct {
 	desired, existing, ready, podsReady int32
 	// updated and held are of the desired replicas, and extra is in addition to them.
 	updated, held, extra int32
+	// unread are desired replicas that cannot be read. They count as neither ready nor updated.
+	unread int32
 	failed, unknown      bool
 	newest               time.Time
 }
@@ -26,7 +30,10 @@ type roleCount struct {
 // none was found or not all are read. What fails in pods is added apart.
 func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	c.desired++
-	if r.Updated {
+	switch {
+	case s != nil && s.reason == remote.CannotBeRead:
+		c.unread++
+	case r.Updated:
 		c.updated++
 	}
 	if r.Held {
@@ -110,6 +117,7 @@ func (c *roleCount) merge(o roleCount) {
 	c.updated += o.updated
 	c.held += o.held
 	c.extra += o.extra
+	c.unread += o.unread
 	c.podsReady += o.podsReady
 	c.failed = c.failed || o.failed
 	c.unknown = c.unknown || o.unknown
@@ -195,12 +203,23 @@ func (c roleCounts) answer(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Roles, func(r *plan.Role) bool { return r.Type != v1alpha1.ComponentTypePrefiller && c[r.Name].ready > 0 })
 }
 
+// known writes a number of replicas of which the unread ones may be more.
+func (c *roleCount) known(n int32) string {
+	switch {
+	case c.unread == 0:
+		return strconv.Itoa(int(n))
+	case n == 0:
+		return "?"
+	}
+	return fmt.Sprintf("%d+?", n)
+}
+
 // summary is one line about the roles in the order of the spec. It leaves out the router,
 // which the condition RouterReady is about.
 func (c roleCounts) summary(p *plan.Plan) string {
 	parts := make([]string, 0, len(p.Roles))
 	for _, r := range p.Roles {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c[r.Name].ready, c[r.Name].desired))
+		parts = append(parts, fmt.Sprintf("%s %s/%d", r.Name, c[r.Name].known(c[r.Name].ready), c[r.Name].desired))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -213,6 +232,6 @@ func (c roleCounts) rollout(p *plan.Plan) *v1alpha1.RolloutStatus {
 	}
 	return &v1alpha1.RolloutStatus{
 		UpdatedReplicas: all.updated, HeldReplicas: all.held, ExtraReplicas: all.extra,
-		Summary: fmt.Sprintf("%d/%d", all.updated, all.desired),
+		Summary: fmt.Sprintf("%s/%d", all.known(all.updated), all.desired),
 	}
 }

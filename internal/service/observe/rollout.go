@@ -19,7 +19,7 @@ import (
 )
 
 // RolledOut is True once all replicas run the newest template and are ready. It is False while
-// some of them wait for their turn, or are not ready with it.
+// some of them wait for their turn, or are not ready with it. It is Unknown while the others cannot be read.
 const RolledOut = "RolledOut"
 
 // Reasons of the condition RolledOut.
@@ -136,6 +136,8 @@ type progress struct {
 	unreserved, absent []string
 	// unready are replicas that keep their pods and are not ready.
 	unready []string
+	// unread were given it and cannot be read.
+	unread []string
 	newest  time.Time
 }
 
@@ -200,9 +202,12 @@ func (n *progress) addHeld(r *plan.Replica, s *objectState) {
 
 // addReleased adds a replica that was given the newest template, or is given it now.
 func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() []string) {
+	unread := s != nil && r.Updated && s.reason == remote.CannotBeRead
 	switch {
 	case s == nil || !r.Updated:
 		n.coming = true
+	case unread:
+		n.unread = append(n.unread, s.String())
 	case !s.ready:
 		n.stuck = append(n.stuck, s.String())
 		n.failures = append(n.failures, failures()...)
@@ -213,6 +218,7 @@ func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() 
 	}
 	n.desired++
 	switch {
+	case unread:
 	case r.Updated:
 		n.updated++
 		if s != nil && !s.ready {
@@ -225,7 +231,11 @@ func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() 
 
 // text tells of all replicas. What does not exist so far, it leaves out.
 func (n *progress) text(paused bool) string {
-	s := fmt.Sprintf("%d of %d replicas are updated", n.updated, n.desired)
+	are := "are"
+	if len(n.unread) > 0 {
+		are = "are known to be"
+	}
+	s := fmt.Sprintf("%d of %d replicas %s updated", n.updated, n.desired, are)
 	if n.starting > 0 {
 		s += fmt.Sprintf(" (%d of them not ready)", n.starting)
 	}
@@ -237,6 +247,7 @@ func (n *progress) text(paused bool) string {
 		count     int32
 		one, more string
 	}{
+		{int32(len(n.unread)), "cannot be read", "cannot be read"}, //nolint:gosec // The API allows a few thousand.
 		{n.replaced, "is being updated", "are being updated"},
 		{n.held - n.waiting, "is held back by spec.rollout.partition", "are held back by spec.rollout.partition"},
 		{pausedOnes, "is held back by spec.rollout.paused", "are held back by spec.rollout.paused"},
@@ -262,12 +273,16 @@ func (e *evaluator) rolledOut() composite.Condition {
 	n := e.progress()
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
 	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && n.unnamed == 0 && !e.plan.Rollout.Surge
-	if done && n.held == 0 {
+	if done && n.held == 0 && len(n.unread) == 0 {
 		c.Message = e.gap()
 		return c
 	}
 	c.Message = n.text(e.plan.Rollout.Paused)
-	if done {
+	switch {
+	case done && len(n.unread) > 0:
+		c.Status, c.Reason = composite.Unknown, remote.CannotBeRead
+		return c
+	case done:
 		c.Reason = ReasonPartition
 		return c
 	}
@@ -275,7 +290,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 	c.Message += n.capacity(*e.plan.Rollout.MaxUnavailable)
 	// Those that wait for capacity hold up the others. Without others there is nothing to be late with.
 	n.coming = n.coming || (len(n.absent) > 0 || n.unnamed > 0) && n.waiting == 0
-	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unready)
+	deadline, notReady := e.plan.Rollout.ProgressDeadline(), slices.Concat(n.stuck, n.unread, n.unready)
 	switch {
 	case len(n.failures) > 0:
 		c.Reason = ReasonUpdateFailed

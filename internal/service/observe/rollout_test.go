@@ -8,12 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/structpb"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
@@ -105,6 +108,7 @@ func TestProgress(t *testing.T) {
 		"Partition":  {progress: progress{desired: 4, updated: 2, replaced: 1, held: 1}, want: "2 of 4 replicas are updated, 1 is being updated, 1 is held back by spec.rollout.partition"},
 		"Paused":     {progress: progress{desired: 4, updated: 1, held: 3, waiting: 2}, paused: true, want: "1 of 4 replicas are updated, 1 is held back by spec.rollout.partition, 2 are held back by spec.rollout.paused"},
 		"Unreserved": {progress: progress{desired: 3, updated: 1, held: 2, waiting: 2, pending: 1}, want: "1 of 3 replicas are updated, 1 waits for reserved capacity, 1 waits for its turn"},
+		"Unread":     {progress: progress{desired: 3, updated: 1, unread: []string{"a", "b"}}, want: "1 of 3 replicas are known to be updated, 2 cannot be read"},
 		"Surge":      {progress: progress{desired: 2, held: 2, waiting: 2, extra: 2}, want: "0 of 2 replicas are updated, 2 wait for their turn, 2 extra ones run meanwhile"},
 	}
 	for name, tc := range cases {
@@ -134,6 +138,48 @@ func TestGapMessage(t *testing.T) {
 			e := &evaluator{plan: &plan.Plan{Clusters: make([]plan.ClusterPlan, tc.clusters), Rollout: plan.Rollout{Gaps: tc.gaps}}}
 			if diff := cmp.Diff(tc.want, e.gap()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnread proves that what cannot be read is neither said to be ready and updated nor to be the contrary.
+func TestUnread(t *testing.T) {
+	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
+	const in = "cluster/east/"
+	ok, lost := synced("True", ""), synced("False", "observe failed: cannot get object: no route to host")
+	type want struct {
+		RolledOut, Summary, Updated string
+		Ready, UpdatedReplicas      int32
+	}
+	cases := map[string]struct {
+		reason        string
+		first, second map[string]any
+		edit          edit[lws.LeaderWorkerSet]
+		want          want
+	}{
+		"Read": {"Both are ready.", ok, ok, nil, want{"True AllUpdated", "engine 2/2", "2/2", 2, 2}},
+		"None": {"Nothing is known of either.", lost, lost, nil, want{"Unknown CannotBeRead: 0 of 2 replicas are known to be updated, 2 cannot be read", "engine ?/2", "?/2", 0, 0}},
+		"One":  {"One of them is known to be ready.", ok, lost, nil, want{"Unknown CannotBeRead: 1 of 2 replicas are known to be updated, 1 cannot be read", "engine 1+?/2", "1+?/2", 1, 1}},
+		"NotReady": {
+			"One is known not to be ready, so the rollout has not ended.", ok, lost, progressing,
+			want{"False NotReady: 1 of 2 replicas are known to be updated (1 of them not ready), 1 cannot be read", "engine ?/2", "1+?/2", 0, 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, east)
+			first := workload("qwen-engine-0")
+			if tc.edit != nil {
+				tc.edit(first)
+			}
+			s.seeRemote(in+svcKey, map[string]any{"kind": "Service"}, ok).seeRemote(in+pgKey, podGroup("qwen", volcano.PodGroupRunning), ok).
+				seeRemote(in+lws0, first, tc.first).seeRemote(in+lws1, workload("qwen-engine-1"), tc.second)
+			v := s.evaluate()
+			role := v.Status.Components["engine"]
+			got := want{conditionLine(v, RolledOut), v.Status.Summary, v.Status.Rollout.Summary, role.ReadyReplicas, role.UpdatedReplicas}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

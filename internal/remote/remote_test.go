@@ -234,6 +234,36 @@ func TestUnwrap(t *testing.T) {
 			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "no route to host"}),
 			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "no route to host"}},
 		},
+		"NotDryRun": {
+			reason:   "Server-side apply is tried before each change, after the object was read.",
+			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "observe failed: cannot get desired state: cannot dry run SSA: admission webhook denied the request"}),
+			want: want{remote: object(configMap("a")), state: State{
+				Reason: CannotBeRead, Message: "observe failed: cannot get desired state: cannot dry run SSA: admission webhook denied the request", Outdated: true, Refused: true,
+			}},
+		},
+		"NotUpdated": {
+			reason:   "The object was read before the change that failed.",
+			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "update failed: cannot apply object: cannot create object: forbidden"}),
+			want: want{remote: object(configMap("a")), state: State{
+				Reason: CannotBeRead, Message: "update failed: cannot apply object: cannot create object: forbidden", Outdated: true, Refused: true,
+			}},
+		},
+		"NotRecreated": {
+			reason:   "What was read last is gone, so it counts for nothing.",
+			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "create failed: cannot create object: forbidden"}),
+			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "create failed: cannot create object: forbidden"}},
+		},
+		"NotRead": {
+			reason:   "Only what comes after the read tells that it was read.",
+			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "observe failed: cannot get object: update failed: no"}),
+			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "observe failed: cannot get object: update failed: no"}},
+		},
+		"NeverRead": {
+			reason: "Without a manifest nothing is known of the object.",
+			observed: kube.With(wrappedObject, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "update failed: no"}}}).GetFields()["l"],
+				"status", "conditions"),
+			want: want{state: State{Reason: CannotBeRead, Message: "update failed: no"}},
+		},
 		"Outdated": {
 			reason:   "The provider has not applied the newest spec.",
 			observed: kube.With(withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "True", "observedGeneration": 2}), structpb.NewNumberValue(3), "metadata", "generation"),

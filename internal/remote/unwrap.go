@@ -1,6 +1,9 @@
 package remote
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 )
 
@@ -22,6 +25,10 @@ type State struct {
 	// Outdated tells that the provider has not applied the newest spec of the Object yet. The
 	// remote object is then as an older spec says.
 	Outdated bool
+	// Refused tells that the provider has read the object, and could not apply the newest spec of the
+	// Object. The reason is CannotBeRead then, too: what decides whether something may stop goes by
+	// objects that are as they are to be.
+	Refused bool
 }
 
 // The reasons why a remote object cannot be read.
@@ -32,6 +39,13 @@ const (
 	// the object. The object in the Object's status is then outdated.
 	CannotBeRead = "CannotBeRead"
 )
+
+// afterRead are how messages of Synced begin if the provider has read the object, and has put it into the status of
+// the Object: it is updated after that, and server-side apply is tried before that
+// (internal/controller/namespaced/object/object.go of provider-kubernetes v1.3.1, Observe and Update;
+// pkg/reconciler/managed/reconciler.go of crossplane-runtime). With "create failed" the object is gone, and the
+// one in the status is from before.
+var afterRead = []string{"update failed: ", "observe failed: cannot get desired state: ", "observe failed: cannot get observed state: "}
 
 // notReported is the message of NotCreated.
 const notReported = "provider-kubernetes has not reported it yet"
@@ -52,7 +66,8 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 	}
 	status, message, seen := synced(observed)
 	if status == "False" {
-		return remote, State{Reason: CannotBeRead, Message: message}
+		refused := !remote.Empty() && slices.ContainsFunc(afterRead, func(prefix string) bool { return strings.HasPrefix(message, prefix) })
+		return remote, State{Reason: CannotBeRead, Message: message, Outdated: refused, Refused: refused}
 	}
 	if remote.Empty() {
 		return incoming.Object{}, State{Reason: NotCreated, Message: notReported}

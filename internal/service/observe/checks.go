@@ -34,6 +34,8 @@ const (
 const (
 	// ReasonNotCreated is about an object that does not exist.
 	ReasonNotCreated = remote.NotCreated
+	// ReasonApplyRefused is about an object of another cluster, which can be read there and does not get its newest spec.
+	ReasonApplyRefused = "ApplyRefused"
 	// ReasonGenerationNotObserved is about an object whose status is of an older generation.
 	ReasonGenerationNotObserved = "GenerationNotObserved"
 	// ReasonDeleting is about an object that is being deleted.
@@ -112,7 +114,7 @@ func deleting(s *objectState) (string, string, bool) {
 func specOutdated(s *objectState) (string, string, bool) {
 	want, actual := specHash.Text(incoming.ObjectOf(s.desired.Resource)), specHash.Text(s.actual)
 	released := behindPartition(s.actual) && s.view.Status.UpdatedReplicas == 0
-	return ReasonUpdating, "is being updated", !s.heldBack() && (want != "" && actual != "" && want != actual || released)
+	return ReasonUpdating, "is being updated", !s.refused && !s.heldBack() && (want != "" && actual != "" && want != actual || released)
 }
 
 // specHash is the label with the hash of an object's spec.
@@ -166,14 +168,14 @@ func pickerScaledUp(s *objectState) (string, string, bool) {
 
 // pickerWaits finds an endpoint picker whose new pods wait for their configuration. Its status is that of the former ones.
 func pickerWaits(s *objectState) (string, string, bool) {
-	return ReasonUpdating, "waits for its new configuration", s.cluster.PickerPaused
+	return ReasonUpdating, "waits for its new configuration", !s.refused && s.cluster.PickerPaused
 }
 
 // pickersOutdated finds endpoint pickers that this response changes. The status of their Deployment still describes those before. A
 // Deployment that a former version of the function has made has no hash, and gets one without a change.
 func pickersOutdated(s *objectState) (string, string, bool) {
 	want, actual := pickersHash.Text(incoming.ObjectOf(s.desired.Resource)), pickersHash.Text(s.actual)
-	return ReasonUpdating, "is being updated", want != "" && actual != "" && want != actual
+	return ReasonUpdating, "is being updated", !s.refused && want != "" && actual != "" && want != actual
 }
 
 // notGivenUp finds a Deployment whose controller has given up making progress.

@@ -299,7 +299,7 @@ func (e *evaluator) passStartedGangs() {
 				continue
 			}
 			s := e.byKey[g.PodGroup.Key]
-			if s == nil || s.view == nil || s.reason == ReasonDeleting || !e.allReady(g) {
+			if s == nil || s.view == nil || s.refused || s.reason == ReasonDeleting || !e.allReady(g) {
 				continue
 			}
 			s.ready, s.reason, s.message = true, "", ""

@@ -156,7 +156,7 @@ func (g *conditionGroup) sort() [classes]findings {
 
 func classOf(reason string) int {
 	switch reason {
-	case ReasonFailed, ReasonNotAccepted, ReasonNotResolved, ReasonPartiallyInvalid, ReasonNotProgrammed, ReasonUnschedulable:
+	case ReasonFailed, ReasonApplyRefused, ReasonNotAccepted, ReasonNotResolved, ReasonPartiallyInvalid, ReasonNotProgrammed, ReasonUnschedulable:
 		return failedClass
 	case remote.CannotBeRead, ReasonGenerationNotObserved:
 		return unknownClass

@@ -21,9 +21,9 @@ type roleCount struct {
 	// updated and held are of the desired replicas, and extra is in addition to them.
 	updated, held, extra int32
 	// unread are desired replicas that cannot be read. They count as neither ready nor updated.
-	unread int32
-	failed, unknown      bool
-	newest               time.Time
+	unread          int32
+	failed, unknown bool
+	newest          time.Time
 }
 
 // count adds a replica. The state is nil for a deferred replica. The pods are nil where
@@ -33,7 +33,7 @@ func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	switch {
 	case s != nil && s.reason == remote.CannotBeRead:
 		c.unread++
-	case r.Updated:
+	case r.Updated && !s.formerPods():
 		c.updated++
 	}
 	if r.Held {
@@ -45,7 +45,7 @@ func (c *roleCount) count(r *plan.Replica, s *objectState, pods *podFacts) {
 	if s != nil {
 		c.unknown = c.unknown || unreadable(s.reason)
 		c.newest = newest(c.newest, s.timestamps()...)
-		if s.ready {
+		if s.ready || s.serves {
 			c.ready++
 		}
 	}
@@ -77,7 +77,7 @@ func (c *roleCount) countRouter(r *plan.Router, s *objectState, pods *podFacts) 
 	c.unknown = c.unknown || unreadable(s.reason)
 	c.newest = newest(c.newest, s.timestamps()...)
 	switch {
-	case s.ready:
+	case s.ready || s.serves:
 		c.ready += r.Replicas
 		c.podsReady += r.Replicas
 	case s.reason == ReasonNotReady:

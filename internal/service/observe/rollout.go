@@ -138,6 +138,8 @@ type progress struct {
 	unready []string
 	// unread were given it and cannot be read.
 	unread []string
+	// refused were given it, and their clusters refuse it or another change of them.
+	refused int32
 	newest  time.Time
 }
 
@@ -195,7 +197,7 @@ func (n *progress) addHeld(r *plan.Replica, s *objectState) {
 	default:
 		n.waiting++
 	}
-	if s != nil && !s.ready {
+	if s != nil && !s.ready && !s.serves {
 		n.unready = append(n.unready, s.String())
 	}
 }
@@ -208,6 +210,8 @@ func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() 
 		n.coming = true
 	case unread:
 		n.unread = append(n.unread, s.String())
+	case s.refused:
+		n.refused++
 	case !s.ready:
 		n.stuck = append(n.stuck, s.String())
 		n.failures = append(n.failures, failures()...)
@@ -218,10 +222,10 @@ func (n *progress) addReleased(r *plan.Replica, s *objectState, failures func() 
 	}
 	n.desired++
 	switch {
-	case unread:
+	case unread, s.formerPods():
 	case r.Updated:
 		n.updated++
-		if s != nil && !s.ready {
+		if s != nil && !s.ready && !s.serves {
 			n.starting++
 		}
 	case s != nil && s.reason != ReasonNotCreated:
@@ -248,6 +252,7 @@ func (n *progress) text(paused bool) string {
 		one, more string
 	}{
 		{int32(len(n.unread)), "cannot be read", "cannot be read"}, //nolint:gosec // The API allows a few thousand.
+		{n.refused, "has a change that its cluster refuses", "have a change that their cluster refuses"},
 		{n.replaced, "is being updated", "are being updated"},
 		{n.held - n.waiting, "is held back by spec.rollout.partition", "are held back by spec.rollout.partition"},
 		{pausedOnes, "is held back by spec.rollout.paused", "are held back by spec.rollout.paused"},
@@ -272,7 +277,7 @@ func (n *progress) text(paused bool) string {
 func (e *evaluator) rolledOut() composite.Condition {
 	n := e.progress()
 	c := composite.Condition{Type: RolledOut, Status: composite.True, Reason: ReasonAllUpdated}
-	done := n.waiting == 0 && len(n.stuck) == 0 && !n.coming && len(n.absent) == 0 && n.unnamed == 0 && !e.plan.Rollout.Surge
+	done := n.waiting == 0 && len(n.stuck) == 0 && n.refused == 0 && !n.coming && len(n.absent) == 0 && n.unnamed == 0 && !e.plan.Rollout.Surge
 	if done && n.held == 0 && len(n.unread) == 0 {
 		c.Message = e.gap()
 		return c
@@ -295,6 +300,8 @@ func (e *evaluator) rolledOut() composite.Condition {
 	case len(n.failures) > 0:
 		c.Reason = ReasonUpdateFailed
 		c.Message += ": " + text.Join(n.failures, text.MaxMessage)
+	case n.refused > 0:
+		c.Reason = ReasonApplyRefused
 	case len(n.stuck) == 0 && !n.coming && e.plan.Rollout.Paused:
 		c.Reason = ReasonPaused
 	case !n.coming && !n.newest.IsZero() && e.plan.Rollout.Now.Sub(n.newest) > deadline:

@@ -15,6 +15,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
@@ -178,6 +179,68 @@ func TestUnread(t *testing.T) {
 			v := s.evaluate()
 			role := v.Status.Components["engine"]
 			got := want{conditionLine(v, RolledOut), v.Status.Summary, v.Status.Rollout.Summary, role.ReadyReplicas, role.UpdatedReplicas}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestApplyRefused proves what is said of an update that the cluster of a replica refuses: what was read there counts.
+func TestApplyRefused(t *testing.T) {
+	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
+	const in = "cluster/east/"
+	const denied = "update failed: cannot apply object: cannot create object: admission webhook denied the request"
+	ok, refused := synced("True", ""), synced("False", denied)
+	former := func(w *lws.LeaderWorkerSet) { w.Labels[naming.LabelSpecHash] = "former" }
+	unready := func(w *lws.LeaderWorkerSet) { former(w); progressing(w) }
+	const because = "cluster east: LeaderWorkerSet qwen-engine-0: the cluster does not take its newest spec: " + denied
+	type want struct {
+		Workloads, RolledOut, Summary, Updated string
+		Phase                                  v1alpha1.ComponentPhase
+		Ready, ReadyPods                       int32
+		Object                                 bool
+	}
+	cases := map[string]struct {
+		reason string
+		edit   edit[lws.LeaderWorkerSet]
+		synced map[string]any
+		want   want
+	}{
+		"Serves": {
+			"It serves with its former pods, and is not updated.", former, refused,
+			want{"False ApplyRefused: " + because, "False ApplyRefused: 1 of 2 replicas are updated, 1 has a change that its cluster refuses", "engine 2/2", "1/2", v1alpha1.ComponentPhaseRunning, 2, 8, false},
+		},
+		"NotReady": {
+			"Its former pods do not serve.", unready, refused,
+			want{"False ApplyRefused: cluster east: LeaderWorkerSet qwen-engine-0: not all of its pods are ready, and the cluster does not take its newest spec: " + denied, "False ApplyRefused: 1 of 2 replicas are updated, 1 has a change that its cluster refuses", "engine 1/2", "1/2", v1alpha1.ComponentPhaseDeploying, 1, 4, false},
+		},
+		"NewestPods": {
+			"Another change is refused: the newest pods run.", func(*lws.LeaderWorkerSet) {}, refused,
+			want{"False ApplyRefused: " + because, "False ApplyRefused: 2 of 2 replicas are updated, 1 has a change that its cluster refuses", "engine 2/2", "2/2", v1alpha1.ComponentPhaseRunning, 2, 8, false},
+		},
+		"CannotBeRead": {
+			"What was read before may be old.", former, synced("False", "observe failed: cannot get object: no"),
+			want{
+				"Unknown CannotBeRead: cluster east: LeaderWorkerSet qwen-engine-0: provider-kubernetes cannot reach or change it: observe failed: cannot get object: no",
+				"Unknown CannotBeRead: 1 of 2 replicas are known to be updated, 1 cannot be read", "engine 1+?/2", "1+?/2", v1alpha1.ComponentPhaseUnknown, 1, 4, false,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, east)
+			s.seeRemote(in+svcKey, map[string]any{"kind": "Service"}, ok).seeRemote(in+pgKey, podGroup("qwen", volcano.PodGroupRunning), ok).
+				seeRemote(in+lws1, workload("qwen-engine-1"), ok)
+			o := encode(t, map[string]any{
+				"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": map[string]any{"name": "x"},
+				"spec":   map[string]any{"forProvider": map[string]any{"manifest": encode(t, workload("qwen-engine-0"))}},
+				"status": map[string]any{"conditions": []any{tc.synced}, "atProvider": map[string]any{"manifest": encode(t, workload("qwen-engine-0", tc.edit))}},
+			})
+			s.see(in+lws0, o)
+			v := s.evaluate()
+			role := v.Status.Components["engine"]
+			got := want{conditionLine(v, WorkloadsReady), conditionLine(v, RolledOut), v.Status.Summary, v.Status.Rollout.Summary, role.Phase, role.ReadyReplicas, role.ReadyPods, v.Ready[key.Parse(in+lws0)]}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -241,7 +241,10 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 // was desired last counts, because that status is the one from before for a while.
 func restarting(observed incoming.Object) bool {
 	revision, held := given(observed)
-	found, _ := remote.Unwrap(observed)
+	found, state := remote.Unwrap(observed)
+	if state.Refused {
+		return !held && replacing(found) // It keeps the pods that it has.
+	}
 	return !held && (specHash.Text(found) != revision || behindPartition(found) || replacing(found))
 }
 

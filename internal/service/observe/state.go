@@ -26,6 +26,9 @@ type objectState struct {
 	// ready, or why not. An object that staysReady has both.
 	ready           bool
 	reason, message string
+	// refused tells that the cluster does not take the newest spec. What was read of the object is then judged
+	// by the spec that it has there, and serves tells that it is ready with that.
+	refused, serves bool
 }
 
 // objectState evaluates a desired object of a cluster.
@@ -44,6 +47,10 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 		return s
 	}
 	actual, state := remote.Unwrap(r.req.Observed(o.Key))
+	if state.Refused && !o.Key.OnlyObserved() {
+		s.applyRefused(actual, text.OneLine(state.Message))
+		return s
+	}
 	if !state.Readable() {
 		s.reason, s.message = state.Reason, state.Message
 		if state.Reason == remote.CannotBeRead {
@@ -55,6 +62,23 @@ func (r *ObservedState) objectState(o kube.Object, c *plan.ClusterPlan) *objectS
 	s.actual, s.view = actual, &v
 	s.evaluate()
 	return s
+}
+
+// applyRefused judges an object whose newest spec its cluster does not take. It is not ready: it is not as it is to be.
+func (s *objectState) applyRefused(actual incoming.Object, why string) {
+	v := objectView.In(actual)
+	s.actual, s.view, s.refused = actual, &v, true
+	s.evaluate()
+	why = "the cluster does not take its newest spec: " + why
+	if !s.ready {
+		why = s.message + ", and " + why
+	}
+	s.serves, s.ready, s.reason, s.message = s.ready, false, ReasonApplyRefused, why
+}
+
+// formerPods tells that a LeaderWorkerSet does not have the pods that it is to have, because its cluster refuses them.
+func (s *objectState) formerPods() bool {
+	return s != nil && s.refused && (behindPartition(s.actual) || specHash.Text(s.actual) != specHash.Text(incoming.ObjectOf(s.desired.Resource)))
 }
 
 // stateOf returns an object that can be read, without an evaluation.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
@@ -25,7 +26,7 @@ const (
 	// neither copies them nor checks that they exist, because reading one would write it
 	// into an Object. The condition is then True with the reason NotChecked.
 	SecretsInPlace = "SecretsInPlace"
-	// KindsAvailable is False while the cluster lacks a kind. It is True with the reason
+	// KindsAvailable is False while the cluster lacks a kind, or another cluster where the service runs. It is True with the reason
 	// NotChecked where the Input does not set missingKinds to Skip.
 	KindsAvailable = "KindsAvailable"
 	// GangScheduled is True once Volcano has scheduled all gangs.
@@ -105,6 +106,11 @@ func (e *evaluator) kindsAvailable() composite.Condition {
 	for _, d := range e.deferred {
 		if d.Reason == plan.DeferredForKind {
 			missing = append(missing, deferredMessage(d))
+		}
+	}
+	for _, s := range e.objects {
+		if s.lacksKind() {
+			missing = append(missing, clusterPrefix(s.cluster)+incoming.KindOf(s.desired).Missing())
 		}
 	}
 	if len(missing) > 0 {

@@ -210,6 +210,32 @@ func TestEvaluateKinds(t *testing.T) {
 	}
 }
 
+// TestEvaluateKindsElsewhere proves which kinds another cluster is known to lack.
+func TestEvaluateKindsElsewhere(t *testing.T) {
+	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
+	const missing = `observe failed: cannot get object: no matches for kind "LeaderWorkerSet" in version "leaderworkerset.x-k8s.io/v1"`
+	cases := map[string]struct {
+		reason, message, want string
+	}{
+		"Missing":     {"The provider says so.", missing, "False KindMissing: cluster east: the cluster does not have the kind LeaderWorkerSet of leaderworkerset.x-k8s.io/v1"},
+		"OtherKind":   {"It says so of another kind.", `create failed: no matches for kind "Policy" in version "v1"`, "True AllAvailable"},
+		"Unreachable": {"Nothing is known of it.", "connect failed: no route to host", "True AllAvailable"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, east)
+			s.plan.SkipsMissingKinds = true
+			for _, k := range []string{lws0, lws1} {
+				s.seeRemote("cluster/east/"+k, nil, synced("False", tc.message))
+			}
+			v := s.evaluate()
+			if diff := cmp.Diff(tc.want, conditionLine(v, KindsAvailable)); diff != "" || v.Deferred {
+				t.Errorf("%s deferred %t\n-want, +got:\n%s", tc.reason, v.Deferred, diff)
+			}
+		})
+	}
+}
+
 func TestEvaluateWarnings(t *testing.T) {
 	s := running(newScene(t))
 	s.plan.Warnings = []plan.Warning{{Path: "spec.roles[0].template", Message: "quote it"}}

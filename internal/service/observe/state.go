@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
@@ -79,6 +82,12 @@ func (s *objectState) applyRefused(actual incoming.Object, why string) {
 // formerPods tells that a LeaderWorkerSet does not have the pods that it is to have, because its cluster refuses them.
 func (s *objectState) formerPods() bool {
 	return s != nil && s.refused && (behindPartition(s.actual) || specHash.Text(s.actual) != specHash.Text(incoming.ObjectOf(s.desired.Resource)))
+}
+
+// lacksKind tells that the cluster of an object does not have its kind. The text is that of NoKindMatchError
+// (k8s.io/apimachinery/pkg/api/meta/errors.go), as provider-kubernetes quotes it.
+func (s *objectState) lacksKind() bool {
+	return s.reason == remote.CannotBeRead && strings.Contains(s.message, fmt.Sprintf("no matches for kind %q", s.desired.Kind()))
 }
 
 // stateOf returns an object that can be read, without an evaluation.

@@ -3,7 +3,9 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -256,7 +258,9 @@ func isReachable(c *parsed, state *observedState) composite.Condition {
 	case "":
 		s.Status, s.Reason = composite.True, reasonReachable
 	case remote.CannotBeRead:
-		s.Status, s.Message = composite.False, cannotRead("the namespace kube-system there", state.req.Observed(c.keys().Reachable()))
+		by := state.req.Observed(c.keys().Reachable())
+		s.Status = composite.False
+		s.Message = fmt.Sprintf("provider-kubernetes cannot read the namespace kube-system there: %s (%s %s)", text.OneLine(state.reach.Message), by.Kind(), strings.TrimPrefix(nameOf(by), "/"))
 	default:
 		s.Status = composite.Unknown
 	}

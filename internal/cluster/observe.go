@@ -265,8 +265,7 @@ func dropPods(cluster string, requests []reservation.CapacityRequest) {
 func nameOf(o incoming.Object) string { return o.Namespace() + "/" + o.Name() }
 
 // cannotRead says that provider-kubernetes cannot read something, and which object says why. The provider's
-// own message changes with each attempt, and Crossplane changes lastTransitionTime whenever a message
-// changes.
+// own message is in Reachable only: others are copied to services.
 func cannotRead(what string, by incoming.Object) string {
 	return fmt.Sprintf("provider-kubernetes cannot read %s: %s %s says why", what, by.Kind(), strings.TrimPrefix(nameOf(by), "/"))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // Fields of Objects and of collections.
@@ -85,13 +86,13 @@ func isObject(o incoming.Object) bool {
 	return group == groupNamespaced || group == groupCluster
 }
 
-// synced returns the status and the message of the condition Synced, which tells whether the
+// synced returns the status and the steady message of the condition Synced, which tells whether the
 // provider's last attempt succeeded, and the generation of the Object that it was about. They are
 // empty if there is none.
 func synced(observed incoming.Object) (status, message string, generation float64) {
 	for _, c := range statusConditions.In(observed).GetListValue().GetValues() {
 		if f := c.GetStructValue().GetFields(); f["type"].GetStringValue() == "Synced" {
-			return f["status"].GetStringValue(), f["message"].GetStringValue(), f["observedGeneration"].GetNumberValue()
+			return f["status"].GetStringValue(), text.Steady(f["message"].GetStringValue()), f["observedGeneration"].GetNumberValue()
 		}
 	}
 	return "", "", 0

@@ -5,6 +5,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -68,6 +69,13 @@ func Join(items []string, limit int) string {
 
 // OneLine puts another controller's message on one line, and truncates it.
 func OneLine(s string) string { return Cut(strings.Join(strings.Fields(s), " "), maxLine) }
+
+// changing is what network errors have that is another with each attempt: the port that a connection came from, and the time.
+var changing = regexp.MustCompile(`\S+:\d+->|(current time )\S+ `)
+
+// Steady leaves out of an error what is another with each attempt, so that a condition with it stays as it is. Crossplane
+// changes lastTransitionTime whenever a message changes.
+func Steady(s string) string { return changing.ReplaceAllString(s, "$1") }
 
 // Cut truncates text to a number of bytes, and adds "..." to what it truncates. The result is valid UTF-8.
 func Cut(s string, limit int) string {

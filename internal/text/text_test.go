@@ -64,3 +64,20 @@ func TestValue(t *testing.T) {
 		})
 	}
 }
+
+// TestSteady proves that two attempts that fail for the same reason have the same text.
+func TestSteady(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"Port":   {"observe failed: read tcp 10.244.0.9:51234->10.0.0.1:6443: i/o timeout", "observe failed: read tcp 10.0.0.1:6443: i/o timeout"},
+		"IPv6":   {"read udp [fd00::1]:4711->[fd00::a]:53: i/o timeout", "read udp [fd00::a]:53: i/o timeout"},
+		"Expiry": {"x509: certificate has expired or is not yet valid: current time 2026-03-01T12:00:00Z is after 2026-02-01T12:00:00Z", "x509: certificate has expired or is not yet valid: current time is after 2026-02-01T12:00:00Z"},
+		"Other":  {`Get "https://10.0.0.1:6443/api": dial tcp 10.0.0.1:6443: connect: connection refused`, `Get "https://10.0.0.1:6443/api": dial tcp 10.0.0.1:6443: connect: connection refused`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Steady(tc.text)); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}

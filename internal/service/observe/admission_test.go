@@ -80,8 +80,8 @@ func TestAdmission(t *testing.T) {
 			reason: "While nothing is admitted, the service is pending there. Kueue's words are on one line, each once.",
 			see:    func(s *scene) { s.seeRemote(w0, pending, ok).seeRemote(w1, pending, ok) },
 			want: want{
-				cluster: status(v1alpha1.StatePending, "WaitingForAdmission", "insufficient unused quota for nvidia.com/gpu: qwen-engine-0, qwen-engine-1", nil),
-				placed:  "False WaitingForAdmission: east: insufficient unused quota for nvidia.com/gpu: qwen-engine-0, qwen-engine-1",
+				cluster: status(v1alpha1.StatePending, "WaitingForAdmission", "qwen-engine-0, qwen-engine-1: insufficient unused quota for nvidia.com/gpu", nil),
+				placed:  "False WaitingForAdmission: east: qwen-engine-0, qwen-engine-1: insufficient unused quota for nvidia.com/gpu",
 				ready:   map[string]bool{w0: false, w1: false},
 			},
 		},

@@ -47,7 +47,7 @@ func TestEvaluateClusters(t *testing.T) {
 			},
 			want: want{
 				total: double(v1alpha1.ComponentPhaseDeploying, 2, 8), west: engine(v1alpha1.ComponentPhasePending, 0, 0, -1),
-				workloads: "False NotCreated: provider-kubernetes has not reported it yet: cluster west: LeaderWorkerSet qwen-engine-0, cluster west: LeaderWorkerSet qwen-engine-1",
+				workloads: "False NotCreated: cluster west: LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1: provider-kubernetes has not reported it yet",
 				roles:     "engine 2/4",
 			},
 		},

@@ -70,7 +70,7 @@ func TestEvaluateComponents(t *testing.T) {
 			scene:  func(*scene) {},
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhasePending, 0, 0, -1),
-				workloads: "False NotCreated: not created yet: Service qwen, LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1",
+				workloads: "False NotCreated: Service qwen, LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1: not created yet",
 				gang:      "False NotCreated: PodGroup qwen: not created yet",
 			},
 		},
@@ -83,7 +83,7 @@ func TestEvaluateComponents(t *testing.T) {
 			},
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 0, 0, 0),
-				workloads: "False NotCreated: not created yet: Service qwen, LeaderWorkerSet qwen-engine-1; LeaderWorkerSet qwen-engine-0: its controller has not reported on it yet",
+				workloads: "False NotCreated: Service qwen, LeaderWorkerSet qwen-engine-1: not created yet; LeaderWorkerSet qwen-engine-0: its controller has not reported on it yet",
 				gang:      "False NotCreated: PodGroup qwen: not created yet",
 			},
 		},

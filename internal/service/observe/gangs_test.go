@@ -34,7 +34,7 @@ func TestEvaluateGangs(t *testing.T) {
 			},
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 0, 0, 1),
-				workloads: "False NotReady: not all of its 4 pods are ready: LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1",
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-0, LeaderWorkerSet qwen-engine-1: not all of its 4 pods are ready",
 				gang:      "False Unschedulable: PodGroup qwen: NotEnoughResources: 8/8 tasks in gang unschedulable: 0/5 nodes are available",
 				ready:     []string{svcKey},
 			},

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -132,13 +133,22 @@ const maxNames = 8
 
 func (f *findings) close() {
 	for _, what := range f.order {
-		who := f.lacking[what]
-		if len(who) == 1 {
-			f.texts = append(f.texts, who[0]+": "+what)
-			continue
-		}
-		f.texts = append(f.texts, what+": "+text.Names(who, maxNames))
+		f.texts = append(f.texts, objectNames(f.lacking[what])+": "+what)
 	}
+}
+
+// objectNames lists objects as String writes them. A cluster that all of them are in is named once.
+func objectNames(who []string) string {
+	in, _, _ := strings.Cut(who[0], ": ")
+	in += ": "
+	if len(who) == 1 || slices.ContainsFunc(who, func(s string) bool { return !strings.HasPrefix(s, in) }) {
+		return text.Names(who, maxNames)
+	}
+	short := make([]string, 0, len(who))
+	for _, s := range who {
+		short = append(short, strings.TrimPrefix(s, in))
+	}
+	return in + text.Names(short, maxNames)
 }
 
 func (g *conditionGroup) sort() [classes]findings {

@@ -430,6 +430,7 @@ func TestSleepsOutOfReach(t *testing.T) {
 	s.lost["us-west"] = time.Hour
 	s.reconcile(4)
 	want := []moment{
+		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Unreachable"},
 		{"", "us-west", "us-west 1", "", "TRUE Sleeping", "TRUE Placed"},
 		{"", "us-east us-west", "us-west 1", "", "TRUE Sleeping", "FALSE Unreachable"},
 		{"", "us-east us-west", "us-east 1", "", "TRUE Sleeping", "FALSE Unreachable"},

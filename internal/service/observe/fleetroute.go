@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -110,11 +111,20 @@ const (
 	followsCurrent
 )
 
+// reportsOn tells whether a status is about a reference of the route. One that has a reference of its own is about that alone. Others are
+// about the references to the same gateway: some controllers leave out the port, or name the only listener where the route names none
+// (internal/controller/status/prepare_requests.go of NGINX Gateway Fabric at e55bfe3).
+func (r *fleetRoute) reportsOn(status, p parentRef) bool {
+	status, p = status.in(r.Metadata.Namespace), p.in(r.Metadata.Namespace)
+	named := slices.ContainsFunc(r.Spec.ParentRefs, func(ref parentRef) bool { return ref.in(r.Metadata.Namespace) == status })
+	return status == p || !named && status.gateway() == p.gateway()
+}
+
 // follows tells which generation a gateway follows, and what its controller says of the route.
 func (r *fleetRoute) follows(p parentRef) (following, []condition) {
 	best, says := followsNone, []condition(nil)
 	for _, s := range r.Status.Parents {
-		if s.ParentRef.in(r.Metadata.Namespace) != p.in(r.Metadata.Namespace) {
+		if !r.reportsOn(s.ParentRef, p) {
 			continue
 		}
 		c := find(s.Conditions, string(gateway.RouteConditionAccepted))
@@ -161,6 +171,12 @@ func fleetParents(s *objectState) (string, string, bool) {
 func (p parentRef) in(namespace string) parentRef {
 	p.Group, p.Kind = cmp.Or(p.Group, gateway.GroupName), cmp.Or(p.Kind, "Gateway")
 	p.Namespace = cmp.Or(p.Namespace, namespace)
+	return p
+}
+
+// gateway returns a reference to the same object, without a listener.
+func (p parentRef) gateway() parentRef {
+	p.SectionName, p.Port = "", 0
 	return p
 }
 

@@ -23,11 +23,13 @@ func TestFleetParents(t *testing.T) {
 		parents []string
 		want    string
 	}{
-		"All":           {reason: "Both have accepted it.", parents: []string{says("a", "True", 7), says("b", "True", 7)}},
-		"Silent":        {reason: "It may be a typo.", parents: []string{says("a", "True", 7)}, want: "RouteNotReported: Gateway hub/b (https) " + never},
-		"NoneReported":  {reason: "Neither has a controller.", want: "RouteNotReported: Gateway team-a/a " + never + "; Gateway hub/b (https) " + never},
-		"Former":        {reason: "It holds back what services leave.", parents: []string{says("a", "True", 6)}, want: "RouteNotReported: Gateway team-a/a " + former + "; Gateway hub/b (https) " + never},
-		"Refused":       {reason: "Its controller says why.", parents: []string{says("a", "False", 7)}, want: "NotAccepted: Gateway team-a/a refuses it: R: m"},
+		"All":          {reason: "Both have accepted it.", parents: []string{says("a", "True", 7), says("b", "True", 7)}},
+		"Silent":       {reason: "It may be a typo.", parents: []string{says("a", "True", 7)}, want: "RouteNotReported: Gateway hub/b (https) " + never},
+		"NoneReported": {reason: "Neither has a controller.", want: "RouteNotReported: Gateway team-a/a " + never + "; Gateway hub/b (https) " + never},
+		"Former":       {reason: "It holds back what services leave.", parents: []string{says("a", "True", 6)}, want: "RouteNotReported: Gateway team-a/a " + former + "; Gateway hub/b (https) " + never},
+		"Refused":      {reason: "Its controller says why.", parents: []string{says("a", "False", 7)}, want: "NotAccepted: Gateway team-a/a refuses it: R: m"},
+		"NoListener": {reason: "A controller may leave out which listener it means.", want: "RouteNotReported: Gateway hub/b (https) " + former,
+			parents: []string{says("a", "True", 7), `{"parentRef": {"name": "b", "namespace": "hub"}, "conditions": [{"type": "Accepted", "status": "True", "observedGeneration": 6}]}`}},
 		"RefusedBefore": {reason: "A refusal holds until its controller has seen the newest generation.", parents: []string{says("a", "False", 6), says("b", "True", 7)}, want: "NotAccepted: Gateway team-a/a refuses it, by its report on an earlier generation: R: m"},
 	}
 	for name, tc := range cases {

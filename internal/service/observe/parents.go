@@ -85,9 +85,7 @@ func (s *objectState) reports() map[parentRef]report {
 
 // gatewayOf returns a reference to the same object, without a listener.
 func (s *objectState) gatewayOf(p parentRef) parentRef {
-	p = p.in(s.actual.Namespace())
-	p.SectionName, p.Port = "", 0
-	return p
+	return p.in(s.actual.Namespace()).gateway()
 }
 
 // refusedBy returns why gateways do not use a route or a pool, or not all of it, and the worst of the reasons. The reason is empty if

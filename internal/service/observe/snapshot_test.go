@@ -279,6 +279,8 @@ func TestBackends(t *testing.T) {
 		"Former":            {"A former parent does not count.", says(a, "True", 7) + "," + says(b, "True", 7) + "," + says(`{"name": "c"}`, "True", 6), nil, now, now},
 		"None":              {"Without a gateway that ever reported, no requests come by the route, so it holds nothing back.", "", []string{"older"}, now, now},
 		"AllRefuse":         {"The same applies if all refuse it.", says(a, "False", 7) + "," + says(b, "False", 7), []string{"older"}, now, now},
+		"Listener":          {"A controller may name the listener that the route does not name.", says(a, "True", 7) + "," + says(`{"name": "b", "sectionName": "http"}`, "True", 6), nil, nil, all},
+		"ListenerAccepted":  {"It has accepted the route.", says(a, "True", 7) + "," + says(`{"name": "b", "sectionName": "http"}`, "True", 7), nil, now, now},
 		"NotResolved":       {"A gateway that cannot use the new backend answers 500, so nothing may leave for that.", resolves("False", 7) + "," + says(b, "True", 7), nil, nil, now},
 		"Resolved":          {"It can use all of them.", resolves("True", 7) + "," + says(b, "True", 7), nil, now, now},
 		"NotResolvedBefore": {"What it said of an earlier generation does not count.", resolves("False", 6) + "," + says(b, "True", 7), nil, now, now},

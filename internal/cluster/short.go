@@ -32,16 +32,17 @@ func overcommitted(c *parsed, p *ledgerPlan) string {
 		if c.observesNodes() {
 			cause = nodesAreGone + ", or spec.pools has changed"
 		}
-		return withAmounts("more is reserved than the cluster has, because "+cause+". Nothing new is reserved", p.shortOf(nil))
+		return withAmounts("more is reserved than the cluster has, because "+cause+". Nothing new is reserved", p.shortOfAll())
 	}
 	var pools, short []string
+	taken := p.takenByPool()
 	for _, name := range p.ShortPools {
 		cause := nodesAreGone
 		if c.typesIn(name) {
 			cause = "see its nodeCount, allocatable and taints in spec.pools"
 		}
 		pools = append(pools, fmt.Sprintf("%s (%s)", name, cause))
-		for _, each := range p.shortOf(&name) {
+		for _, each := range shortOf(taken[name], p.totalOf(name)) {
 			short = append(short, each+" in pool "+name)
 		}
 	}
@@ -60,22 +61,48 @@ func (c *parsed) typesIn(pool string) bool {
 	return slices.ContainsFunc(c.Spec.Pools, func(p v1alpha1.Pool) bool { return p.Name == pool && p.NodeCount != nil })
 }
 
-// shortOf returns the devices of which more is reserved than there is, in the pool of a name or in all of them. None is short if the nodes
-// lack CPU or memory, have taints, or have room only between them.
-func (p *ledgerPlan) shortOf(pool *string) []string {
-	taken, there := capacity.Resources{}, capacity.Resources{}
+// takenByPool returns what is reserved in each pool, by its name. What may be in any pool is under an empty name.
+func (p *ledgerPlan) takenByPool() map[string]capacity.Resources {
+	taken := map[string]capacity.Resources{}
 	for i := range p.Services {
 		for j := range p.Services[i].Grants {
-			if pool == nil || p.poolOf(&p.Services[i].Grants[j]) == *pool {
-				taken.Add(p.Services[i].UsageOf(&p.Services[i].Grants[j]), 1)
+			g := &p.Services[i].Grants[j]
+			pool := p.poolOf(g)
+			if taken[pool] == nil {
+				taken[pool] = capacity.Resources{}
 			}
+			taken[pool].Add(p.Services[i].UsageOf(g), 1)
 		}
+	}
+	return taken
+}
+
+// totalOf returns what the pool of a name has.
+func (p *ledgerPlan) totalOf(name string) capacity.Resources {
+	total := capacity.Resources{}
+	for i := range p.Free.Pools {
+		if p.Free.Pools[i].Name == name {
+			total.Add(p.Free.Pools[i].Total, 1)
+		}
+	}
+	return total
+}
+
+// shortOfAll returns the devices of which more is reserved in the cluster than it has.
+func (p *ledgerPlan) shortOfAll() []string {
+	taken, total := capacity.Resources{}, capacity.Resources{}
+	for _, each := range p.takenByPool() {
+		taken.Add(each, 1)
 	}
 	for i := range p.Free.Pools {
-		if pool == nil || p.Free.Pools[i].Name == *pool {
-			there.Add(p.Free.Pools[i].Total, 1)
-		}
+		total.Add(p.Free.Pools[i].Total, 1)
 	}
+	return shortOf(taken, total)
+}
+
+// shortOf returns the devices of which more is reserved than there is. None is short if the nodes lack CPU or memory, have taints, or have
+// room only between them.
+func shortOf(taken, there capacity.Resources) []string {
 	var short []string
 	for _, name := range slices.Sorted(maps.Keys(taken)) {
 		if capacity.IsDevice(name) && taken[name] > there[name] {

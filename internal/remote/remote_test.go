@@ -242,11 +242,15 @@ func TestUnwrap(t *testing.T) {
 			}},
 		},
 		"NotUpdated": {
-			reason:   "The object was read before the change that failed.",
+			reason:   "The answer may have been lost, and the change accepted.",
 			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "update failed: cannot apply object: cannot create object: forbidden"}),
-			want: want{remote: object(configMap("a")), state: State{
-				Reason: CannotBeRead, Message: "update failed: cannot apply object: cannot create object: forbidden", Outdated: true, Refused: true,
-			}},
+			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "update failed: cannot apply object: cannot create object: forbidden"}},
+		},
+		"NotTried": {
+			reason: "The provider has not tried the newest spec of the Object so far.",
+			observed: kube.With(withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "observedGeneration": 2, "message": "observe failed: cannot get desired state: denied"}),
+				structpb.NewNumberValue(3), "metadata", "generation"),
+			want: want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "observe failed: cannot get desired state: denied"}},
 		},
 		"NotRecreated": {
 			reason:   "What was read last is gone, so it counts for nothing.",
@@ -255,14 +259,14 @@ func TestUnwrap(t *testing.T) {
 		},
 		"NotRead": {
 			reason:   "Only what comes after the read tells that it was read.",
-			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "observe failed: cannot get object: update failed: no"}),
-			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "observe failed: cannot get object: update failed: no"}},
+			observed: withStatus(wrappedObject, map[string]any{"type": "Synced", "status": "False", "message": "observe failed: cannot get object: observe failed: cannot get desired state: no"}),
+			want:     want{remote: object(configMap("a")), state: State{Reason: CannotBeRead, Message: "observe failed: cannot get object: observe failed: cannot get desired state: no"}},
 		},
 		"NeverRead": {
 			reason: "Without a manifest nothing is known of the object.",
-			observed: kube.With(wrappedObject, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "update failed: no"}}}).GetFields()["l"],
+			observed: kube.With(wrappedObject, encode(t, map[string]any{"l": []any{map[string]any{"type": "Synced", "status": "False", "message": "observe failed: cannot get desired state: no"}}}).GetFields()["l"],
 				"status", "conditions"),
-			want: want{state: State{Reason: CannotBeRead, Message: "update failed: no"}},
+			want: want{state: State{Reason: CannotBeRead, Message: "observe failed: cannot get desired state: no"}},
 		},
 		"Outdated": {
 			reason:   "The provider has not applied the newest spec.",

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
@@ -26,9 +25,8 @@ type State struct {
 	// Outdated tells that the provider has not applied the newest spec of the Object yet. The
 	// remote object is then as an older spec says.
 	Outdated bool
-	// Refused tells that the provider has read the object, and could not apply the newest spec of the
-	// Object. The reason is CannotBeRead then, too: what decides whether something may stop goes by
-	// objects that are as they are to be.
+	// Refused tells that the provider has read the object, and that its cluster refuses the newest spec of the
+	// Object. The reason is CannotBeRead then, too: nothing may stop because of an object that has a former spec.
 	Refused bool
 }
 
@@ -41,12 +39,11 @@ const (
 	CannotBeRead = "CannotBeRead"
 )
 
-// afterRead are how messages of Synced begin if the provider has read the object, and has put it into the status of
-// the Object: it is updated after that, and server-side apply is tried before that
-// (internal/controller/namespaced/object/object.go of provider-kubernetes v1.3.1, Observe and Update;
-// pkg/reconciler/managed/reconciler.go of crossplane-runtime). With "create failed" the object is gone, and the
-// one in the status is from before.
-var afterRead = []string{"update failed: ", "observe failed: cannot get desired state: ", "observe failed: cannot get observed state: "}
+// dryRunFailed is how the message of Synced begins if a cluster has refused the newest spec of an object that was read in the same
+// attempt. The provider tries server-side apply before each change, once it has put the object into the status of the Object
+// (internal/controller/namespaced/object/object.go of provider-kubernetes v1.3.1, Observe). Nothing has changed there. An update that
+// fails later may have been accepted, though its answer was lost.
+const dryRunFailed = "observe failed: cannot get desired state: "
 
 // notReported is the message of NotCreated.
 const notReported = "provider-kubernetes has not reported it yet"
@@ -66,15 +63,15 @@ func Unwrap(observed incoming.Object) (incoming.Object, State) {
 		remote = remote.WithDeletionTimestamp(deleted)
 	}
 	status, message, seen := synced(observed)
+	former := seen > 0 && seen < generation.In(observed).GetNumberValue() // An older provider leaves the generation out.
 	if status == "False" {
-		refused := !remote.Empty() && slices.ContainsFunc(afterRead, func(prefix string) bool { return strings.HasPrefix(message, prefix) })
+		refused := !remote.Empty() && !former && strings.HasPrefix(message, dryRunFailed)
 		return remote, State{Reason: CannotBeRead, Message: message, Outdated: refused, Refused: refused}
 	}
 	if remote.Empty() {
 		return incoming.Object{}, State{Reason: NotCreated, Message: notReported}
 	}
-	// An older provider leaves the generation out.
-	return remote, State{Outdated: seen > 0 && seen < generation.In(observed).GetNumberValue()}
+	return remote, State{Outdated: former}
 }
 
 // isObject tells whether an observed object is an Object, which carries one of another cluster.

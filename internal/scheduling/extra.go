@@ -21,12 +21,10 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 	}
 	for i := range decisions {
 		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
-		if len(d.Run) == 0 && d.State == v1alpha1.StatePending && len(extra) > 0 && v.placement.Policy != v1alpha1.PlacementReplicate {
-			// What is wanted waits for capacity, which the extra replicas may have. They may be all that serves until another cluster answers.
-			if served && !c.MayReceiveTraffic {
-				continue
-			}
-			d.Serves = !served
+		// What is wanted may wait for capacity that extra replicas have. They may be all that serves until another cluster answers.
+		inTheWay := len(extra) > 0 && len(d.Run) == 0 && d.State == v1alpha1.StatePending && v.placement.Policy != v1alpha1.PlacementReplicate
+		if inTheWay && served && !c.MayReceiveTraffic {
+			continue
 		}
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
 			until := "no gateway sends requests to it"
@@ -48,6 +46,9 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
 		for _, group := range extra {
 			d.addExtra(c, group)
+		}
+		if inTheWay {
+			d.Serves = len(d.Run) > 0 && !d.Abandoned && !served
 		}
 	}
 }

@@ -57,18 +57,30 @@ func (g *Gate) Enter(ctx context.Context, bytes int) (leave func(), err error) {
 	l := g.small
 	if bytes > maxSmall {
 		l = g.large
-		waits := min(int64(bytes), maxWaiting)
-		if !g.waiting.TryAcquire(waits) {
-			return nil, status.Errorf(codes.ResourceExhausted, "other requests of %d MiB in total wait for memory, and this one has %d MiB: it is refused until they are served", maxWaiting>>20, bytes>>20)
-		}
-		defer g.waiting.Release(waits)
 	}
 	// A request that needs more than the whole share is admitted alone.
 	want := min(int64(bytes)*memoryPerByte, l.total)
-	if err := l.free.Acquire(ctx, want); err != nil {
-		return nil, status.FromContextError(err).Err()
+	if !l.free.TryAcquire(want) {
+		if err := g.wait(ctx, l, want, int64(bytes)); err != nil {
+			return nil, err
+		}
 	}
 	return func() { l.free.Release(want) }, nil
+}
+
+// wait waits for the memory of a request in a lane.
+func (g *Gate) wait(ctx context.Context, l *lane, want, bytes int64) error {
+	if l == g.large {
+		waits := min(bytes, maxWaiting)
+		if !g.waiting.TryAcquire(waits) {
+			return status.Errorf(codes.ResourceExhausted, "this request of %d MiB cannot wait for memory: large ones that wait may have %d MiB together", bytes>>20, maxWaiting>>20)
+		}
+		defer g.waiting.Release(waits)
+	}
+	if err := l.free.Acquire(ctx, want); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	return nil
 }
 
 // guard returns a service whose calls enter the gate before their requests are decoded, and

@@ -26,7 +26,7 @@ const (
 	// neither copies them nor checks that they exist, because reading one would write it
 	// into an Object. The condition is then True with the reason NotChecked.
 	SecretsInPlace = "SecretsInPlace"
-	// KindsAvailable is False while the cluster lacks a kind, or another cluster where the service runs. It is True with the reason
+	// KindsAvailable is False while a cluster where the service runs lacks a kind. It is True with the reason
 	// NotChecked where the Input does not set missingKinds to Skip.
 	KindsAvailable = "KindsAvailable"
 	// GangScheduled is True once Volcano has scheduled all gangs.

@@ -277,7 +277,7 @@ func (e *evaluator) countReplica(counts roleCounts, c *plan.ClusterPlan, r *plan
 func (e *evaluator) podsMissing(c *plan.ClusterPlan, r *plan.Replica, pods *podFacts) string {
 	nodes := r.Role.Nodes
 	if pods == nil && e.pods != nil && !c.Target.Remote() {
-		pods = &podFacts{} // All pods are read, and none is one of the replica.
+		pods = &podFacts{} // None of the pods that are read is one of the replica.
 	}
 	some := e.byName[r.Key]
 	switch {
@@ -309,7 +309,7 @@ func (e *evaluator) passStartedGangs() {
 
 func (e *evaluator) allReady(g *plan.Group) bool {
 	for i := range g.Replicas {
-		if s := e.byKey[g.Replicas[i].Key]; s == nil || !s.ready {
+		if s := e.byKey[g.Replicas[i].Key]; s == nil || !s.ready && !s.serves {
 			return false
 		}
 	}

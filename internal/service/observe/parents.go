@@ -15,8 +15,8 @@ type refusal struct {
 	bad       composite.Status
 	reason    string
 	says      string
-	// lasts tells that it holds until the gateway reports on a newer generation.
-	lasts bool
+	// whole tells that it is about the whole object. Then it holds until the gateway reports on a newer generation.
+	whole bool
 }
 
 // notAccepted is the refusal of the whole object.
@@ -33,7 +33,7 @@ var refusals = []refusal{
 func (s *objectState) refuses(p parent) bool {
 	return slices.ContainsFunc(refusals, func(r refusal) bool {
 		c := find(p.Conditions, r.condition)
-		return r.lasts && s.current(c) && c.Status == r.bad
+		return r.whole && s.current(c) && c.Status == r.bad
 	})
 }
 
@@ -101,7 +101,7 @@ func (s *objectState) refusedBy(reported map[parentRef]report) (reason, message 
 		var texts []string
 		for _, p := range s.view.Status.Parents {
 			c, at := find(p.Conditions, r.condition), s.gatewayOf(p.ParentRef)
-			holds := s.current(c) || r.lasts && named[at] && reported[at] != reportsNewest
+			holds := s.current(c) || r.whole && named[at] && reported[at] != reportsNewest
 			if c.Status == r.bad && holds {
 				texts = append(texts, s.verdict(s.nameOf(p.ParentRef), r, c))
 			}

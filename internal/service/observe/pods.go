@@ -236,10 +236,10 @@ func (f *podFacts) add(p *pod) {
 		}
 		f.leaders[p.Metadata.Name] = p.leader(ready)
 	}
-	switch {
-	case find(p.Status.Conditions, string(corev1.PodScheduled)).Status == composite.False:
+	switch scheduled := find(p.Status.Conditions, string(corev1.PodScheduled)).Status; {
+	case scheduled == composite.False:
 		f.unscheduled++
-	case !ready && p.idle():
+	case !ready && scheduled == composite.True && p.idle():
 		f.idle++
 	}
 	f.addFailure(p, p.failure())
@@ -254,7 +254,7 @@ func (p *pod) idle() bool {
 func (f *podFacts) missing(want int32) string {
 	message := f.waiting()
 	if n := want - f.stay - f.leave; n > 0 {
-		message += fmt.Sprintf(", %d missing (the events of the StatefulSets say why)", n)
+		message += fmt.Sprintf(", %d not seen (if that lasts, the events of the StatefulSets say why)", n)
 	}
 	return message
 }

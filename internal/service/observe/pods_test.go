@@ -54,7 +54,7 @@ func TestEvaluatePods(t *testing.T) {
 			},
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 5, 5),
-				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 3 missing (the events of the StatefulSets say why)",
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 1 of 4 pods are ready, 3 not seen (if that lasts, the events of the StatefulSets say why)",
 				gang:      "True Scheduled",
 				ready:     []string{lws0, pgKey, svcKey},
 			},
@@ -64,7 +64,7 @@ func TestEvaluatePods(t *testing.T) {
 			scene:  func(s *scene) { running(s).see(lws1, workload("qwen-engine-1", progressing)).pods(replicaPods(0)...) },
 			want: componentWant{
 				component: engine(v1alpha1.ComponentPhaseDeploying, 1, 4, 5),
-				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 0 of 4 pods are ready, 4 missing (the events of the StatefulSets say why)",
+				workloads: "False NotReady: LeaderWorkerSet qwen-engine-1: 0 of 4 pods are ready, 4 not seen (if that lasts, the events of the StatefulSets say why)",
 				gang:      "True Scheduled",
 				ready:     []string{lws0, pgKey, svcKey},
 			},

@@ -19,7 +19,7 @@ import (
 )
 
 // RolledOut is True once all replicas run the newest template and are ready. It is False while
-// some of them wait for their turn, or are not ready with it. It is Unknown while the others cannot be read.
+// some of them wait for their turn, or are not ready with it. It is Unknown while some cannot be read, and nothing is missing of the rest.
 const RolledOut = "RolledOut"
 
 // Reasons of the condition RolledOut.

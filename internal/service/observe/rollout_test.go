@@ -190,7 +190,7 @@ func TestUnread(t *testing.T) {
 func TestApplyRefused(t *testing.T) {
 	east := scheduling.Target{Cluster: "east", Namespace: "models", ProviderConfig: v1alpha1.ProviderConfigRef{Kind: "ClusterProviderConfig", Name: "c"}}
 	const in = "cluster/east/"
-	const denied = "update failed: cannot apply object: cannot create object: admission webhook denied the request"
+	const denied = "observe failed: cannot get desired state: cannot dry run SSA: admission webhook denied the request"
 	ok, refused := synced("True", ""), synced("False", denied)
 	former := func(w *lws.LeaderWorkerSet) { w.Labels[naming.LabelSpecHash] = "former" }
 	unready := func(w *lws.LeaderWorkerSet) { former(w); progressing(w) }

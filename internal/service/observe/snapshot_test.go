@@ -397,9 +397,9 @@ func TestSnapshotRestarting(t *testing.T) {
 		"Started":        {"The pods are being replaced.", 0, "True", "", "new", 0, 3, "True", true, true},
 		"OutOfReach":     {"It was seen ready with the newest template.", 0, "False", "", "new", 0, 3, "False", false, false},
 		"LostAfterwards": {"It was released, and not seen since.", 0, "False", "", "new", 1, 3, "False", true, false},
-		"Refused":        {"The cluster refuses the newest template, so nothing restarts.", 0, "False", "update failed: denied", "old", 0, 3, "False", false, false},
-		"RefusedLater":   {"What it accepted before is being replaced.", 0, "False", "update failed: denied", "old", 0, 3, "True", true, false},
-		"ReleaseRefused": {"The cluster still holds it.", 0, "False", "update failed: denied", "new", 1, 3, "False", false, false},
+		"Refused":        {"The cluster refuses the newest template, so nothing restarts.", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "False", false, false},
+		"RefusedLater":   {"What it accepted before is being replaced.", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "True", true, false},
+		"ReleaseRefused": {"The cluster still holds it.", 0, "False", "observe failed: cannot get desired state: denied", "new", 1, 3, "False", false, false},
 		"HeldOutOfReach": {"It is held, and not seen since.", 1, "False", "", "old", 0, 3, "False", false, false},
 	}
 	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}

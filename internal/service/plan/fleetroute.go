@@ -335,10 +335,11 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 	return kept
 }
 
-// pooled returns the type of role whose pods get requests in a cluster. It is empty if those of all roles do. A pool that exists may select
-// others than it is to select (selectPods).
+// pooled returns the type of role whose pods get requests in a cluster. It is empty if those of all roles do. A pool goes on selecting what it
+// was last told to select until others can answer (selectPods), unless the service has no such role any more.
 func (p *Plan) pooled(a *scheduling.Assignment, running *Running) v1alpha1.ComponentType {
-	if former, exists := running.PoolType(key.New(a.Target.Cluster, key.InferencePool)); exists {
+	former, exists := running.PoolType(key.New(a.Target.Cluster, key.InferencePool))
+	if exists && (former == "" || slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Type == former })) {
 		return former
 	}
 	return v1alpha1.ComponentType(p.Router.Selector[naming.LabelComponentType])

@@ -254,8 +254,10 @@ func TestReadyBehindPool(t *testing.T) {
 		// that exists selects.
 		apart         bool
 		selects, pool v1alpha1.ComponentType
-		exist         []key.ReplicaID
-		want          int32
+		// noWorkers tells that the service has no role of workers any more.
+		noWorkers bool
+		exist     []key.ReplicaID
+		want      int32
 	}{
 		"Whole":       {reason: "Prefill and decode each answer whole requests.", pool: all, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, want: 3},
 		"PrefillOnly": {reason: "The service has lost its decode.", selects: prefill, pool: prefill, exist: []key.ReplicaID{"p/0"}, want: 1},
@@ -264,6 +266,7 @@ func TestReadyBehindPool(t *testing.T) {
 		"NoWorker":    {reason: "They get none if no worker is ready either.", selects: worker, pool: worker, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}},
 		"ToWorkers":   {reason: "The pool has not turned to workers.", selects: worker, pool: all, exist: []key.ReplicaID{"p/0", "d/0", "d/1"}, want: 3},
 		"ToApart":     {reason: "The endpoint picker does not pick them apart yet.", apart: true, pool: worker, exist: []key.ReplicaID{"w/0", "p/0", "d/0"}, want: 1},
+		"Removed":     {reason: "The pool that selects workers is about to turn.", apart: true, noWorkers: true, pool: worker, exist: []key.ReplicaID{"p/0", "d/0"}, want: 1},
 		"NoPool":      {reason: "There will be one.", selects: worker, pool: none, exist: []key.ReplicaID{"w/0", "p/0", "d/0"}, want: 1},
 	}
 	for name, tc := range cases {
@@ -273,6 +276,9 @@ func TestReadyBehindPool(t *testing.T) {
 				{Name: "p", Type: prefill, Replicas: 1, engine: launch.EngineVLLM},
 				{Name: "d", Type: decode, Replicas: 2, engine: launch.EngineVLLM},
 			}}
+			if tc.noWorkers {
+				p.Roles = p.Roles[1:]
+			}
 			running := &Running{PoolType: func(k key.Key) (v1alpha1.ComponentType, bool) {
 				return tc.pool, tc.pool != none && k == key.New("a", key.InferencePool)
 			}}

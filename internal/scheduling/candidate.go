@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -107,6 +108,23 @@ func (c *Candidate) present(group reservation.ReplicaGroup) bool {
 // acceptsFor tells whether the gateways of a candidate accept the service, so that it may replace another candidate. Where they refuse
 // it there as well, nothing is lost.
 func (c *Candidate) acceptsFor(other *Candidate) bool { return !c.Refused || other.Refused }
+
+// canAnswer tells whether the replicas of a group can answer requests there: one of a role that answers alone is
+// ready, or one of each of the other roles.
+func (c *Candidate) canAnswer(g *reservation.ReplicaGroup, alone map[string]bool) bool {
+	together := map[string]bool{}
+	for _, r := range g.Replicas {
+		_, role, _, ok := r.Name.Parts()
+		switch {
+		case !ok:
+		case !alone[role]:
+			together[role] = together[role] || c.Ready[r.Name]
+		case c.Ready[r.Name]:
+			return true
+		}
+	}
+	return len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)
+}
 
 // canStart tells whether a group can start there: its required replicas exist or are reserved.
 func (c *Candidate) canStart(group *reservation.ReplicaGroup) bool {

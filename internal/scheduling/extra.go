@@ -15,15 +15,20 @@ import (
 // left, what exists stays, and nothing is added. Where nothing runs that is wanted, it stays as long as
 // a gateway may send requests there. Without a route that leads to all clusters, it stays until another cluster answers.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
-	served := false
+	// accepted tells that gateways accept the service where it answers.
+	answered, accepted := false, false
 	for i := range decisions {
-		served = served || decisions[i].Serves && candidates[i].answers(&decisions[i])
+		if c := &candidates[i]; decisions[i].Serves && v.answers(c, &decisions[i]) {
+			answered, accepted = true, accepted || !c.Refused
+		}
 	}
 	for i := range decisions {
 		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
-		// What is wanted may wait for capacity that extra replicas have. They may be all that serves until another cluster answers.
-		inTheWay := len(extra) > 0 && len(d.Run) == 0 && d.State == v1alpha1.StatePending && v.placement.Policy != v1alpha1.PlacementReplicate
-		if inTheWay && served && !c.MayReceiveTraffic {
+		served := accepted || answered && c.Refused
+		// What is wanted may wait for capacity that extra replicas have, or may be about to start. Extra ones may be all that serves then.
+		alone := len(extra) > 0 && !d.Abandoned && v.placement.Policy != v1alpha1.PlacementReplicate &&
+			(d.State == v1alpha1.StatePending || d.State == v1alpha1.StatePlaced) && !c.hasAny(d.Run)
+		if alone && len(d.Run) == 0 && served && !c.MayReceiveTraffic {
 			continue
 		}
 		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
@@ -47,8 +52,8 @@ func (v *view) addExtra(members []member, candidates []Candidate, decisions []De
 		for _, group := range extra {
 			d.addExtra(c, group)
 		}
-		if inTheWay {
-			d.Serves = len(d.Run) > 0 && !d.Abandoned && !served
+		if alone {
+			d.Serves = d.Serves || c.hasAny(d.Run) && !served
 		}
 	}
 }
@@ -73,10 +78,21 @@ func (d *Decision) addExtra(c *Candidate, group reservation.ReplicaGroup) {
 	}
 }
 
-// answers tells whether any replica that a cluster is to run is ready there, and gets requests.
-func (c *Candidate) answers(d *Decision) bool {
-	for name := range d.Run {
-		if c.Ready[name] && c.RouterReady {
+// answers tells whether requests reach a cluster and get an answer there, from a group that it is to run.
+func (v *view) answers(c *Candidate, d *Decision) bool {
+	if !c.RouterReady || c.NoEntrypoint && v.demand.HasFleetRoute {
+		return false
+	}
+	return slices.ContainsFunc(d.Groups, func(g reservation.ReplicaGroup) bool {
+		g.Replicas = slices.DeleteFunc(slices.Clone(g.Replicas), func(r reservation.ReplicaRequest) bool { return !d.Run[r.Name] && c.Present[r.Name] })
+		return c.canAnswer(&g, v.demand.AnswerAlone)
+	})
+}
+
+// hasAny tells whether any of some replicas exists in a cluster.
+func (c *Candidate) hasAny(replicas map[key.ReplicaID]bool) bool {
+	for name := range replicas {
+		if c.Present[name] {
 			return true
 		}
 	}

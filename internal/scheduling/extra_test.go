@@ -242,8 +242,10 @@ func TestExtraInTheWay(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		noRoute bool
-		change  func(*scheduling.Snapshot)
-		want    decided
+		// half tells that what is wanted has a second role, of which nothing is ready, and granted that it has room in west.
+		half, granted bool
+		change        func(*scheduling.Snapshot)
+		want          decided
 	}{
 		"Receives": {reason: "Gateways may send requests there.", change: func(*scheduling.Snapshot) {}, want: decided{State: v1alpha1.StatePending, Run: one}},
 		"GivesWay": {reason: "They do not any more.", change: func(s *scheduling.Snapshot) { s.MayReceiveTraffic = nil }, want: decided{State: v1alpha1.StatePending}},
@@ -252,12 +254,24 @@ func TestExtraInTheWay(t *testing.T) {
 			want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
 		"AloneWithoutRequests": {reason: "It is to get requests.", change: func(s *scheduling.Snapshot) { s.States["east"].Ready, s.MayReceiveTraffic = nil, nil },
 			want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
+		"Refused": {reason: "The gateways of east refuse the service, and those of west do not.", change: func(s *scheduling.Snapshot) {
+			s.States["east"].HasRoute, s.States["east"].RouteRefused, s.MayReceiveTraffic = true, true, nil
+		}, want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
+		"Half": {reason: "Decode without prefill answers nobody in east.", half: true, change: func(s *scheduling.Snapshot) {
+			s.States["east"].Present["prefill/0"], s.MayReceiveTraffic = true, nil
+		}, want: decided{State: v1alpha1.StatePending, Run: one, Serves: true}},
+		"Granted": {reason: "What is wanted has room in west, and is not there yet.", granted: true, change: func(s *scheduling.Snapshot) { s.States["east"].Ready = nil },
+			want: decided{State: v1alpha1.StatePlaced, Run: []key.ReplicaID{"worker/0", "worker/1"}, Serves: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			full := func(c *v1alpha1.InferenceCluster) { c.Status.Pools[0].Free = nil }
 			drained := func(c *v1alpha1.InferenceCluster) { c.Spec.StopPolicy = v1alpha1.StopDrain }
-			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0"), drained), schedulingtest.Cluster("west", schedulingtest.Reserved("worker/1"), full))
+			inWest := one
+			if tc.granted {
+				inWest = []key.ReplicaID{"worker/0", "worker/1"}
+			}
+			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved("worker/0"), drained), schedulingtest.Cluster("west", schedulingtest.Reserved(inWest...), full))
 			snapshot.Request.Homes = map[key.GroupID]reservation.Home{"worker/0": {Cluster: "east", Epoch: 2, Started: true}}
 			snapshot.States["east"], snapshot.States["west"] = schedulingtest.Existing("worker/0"), schedulingtest.Existing("worker/1")
 			snapshot.States["east"].Notes = scheduling.Notes{"worker/0": {HomeEpoch: 2}}
@@ -268,6 +282,9 @@ func TestExtraInTheWay(t *testing.T) {
 			}
 			tc.change(&snapshot)
 			wanted := []reservation.ReplicaGroup{{Name: "worker/0", Replicas: []reservation.ReplicaRequest{{Name: "worker/0", Pods: map[string]int64{"worker/leader": 1}}}}}
+			if tc.half {
+				wanted[0].Replicas = append(wanted[0].Replicas, reservation.ReplicaRequest{Name: "prefill/0", Pods: map[string]int64{"worker/leader": 1}})
+			}
 			demand := &scheduling.Demand{
 				ServiceID: schedulingtest.Service, Placement: inUS(v1alpha1.PlacementSpread), PodRequirements: gpus(8), Groups: wanted, HasRouter: true, HasFleetRoute: !tc.noRoute,
 				Extra: map[string][]reservation.ReplicaGroup{"west": {{Name: "worker/1", Replicas: []reservation.ReplicaRequest{{Name: "worker/1", Pods: map[string]int64{"worker/leader": 1}}}}}},

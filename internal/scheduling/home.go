@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -231,21 +230,8 @@ func (p *scheduler) readyIn(g *reservation.ReplicaGroup, i int) bool {
 	return p.Candidates[i].RouterReady && p.canAnswer(g, i)
 }
 
-// canAnswer tells whether the replicas of a group in a cluster can answer requests: one that answers alone is
-// ready, or one of each of the other roles.
 func (p *scheduler) canAnswer(g *reservation.ReplicaGroup, i int) bool {
-	ready, together := p.Candidates[i].Ready, map[string]bool{}
-	for _, r := range g.Replicas {
-		_, role, _, ok := r.Name.Parts()
-		switch {
-		case !ok:
-		case !p.AnswerAlone[role]:
-			together[role] = together[role] || ready[r.Name]
-		case ready[r.Name]:
-			return true
-		}
-	}
-	return len(together) > 0 && !slices.Contains(slices.Collect(maps.Values(together)), false)
+	return p.Candidates[i].canAnswer(g, p.AnswerAlone)
 }
 
 // answersInFailed tells whether a group answers where it could not do so in time.

@@ -15,47 +15,69 @@ import (
 // left, what exists stays, and nothing is added. Where nothing runs that is wanted, it stays as long as
 // a gateway may send requests there. Without a route that leads to all clusters, it stays until another cluster answers.
 func (v *view) addExtra(members []member, candidates []Candidate, decisions []Decision) {
-	// accepted tells that gateways accept the service where it answers.
-	answered, accepted := false, false
+	answered, accepted := v.answered(candidates, decisions)
+	for i := range decisions {
+		c := &candidates[i]
+		v.addExtraTo(&decisions[i], c, v.demand.Extra[members[i].target.Cluster], accepted || answered && c.Refused)
+	}
+}
+
+// answered tells whether requests get an answer in any cluster, and whether they do in one whose gateways accept the service.
+func (v *view) answered(candidates []Candidate, decisions []Decision) (answered, accepted bool) {
 	for i := range decisions {
 		if c := &candidates[i]; decisions[i].Serves && v.answers(c, &decisions[i]) {
 			answered, accepted = true, accepted || !c.Refused
 		}
 	}
-	for i := range decisions {
-		d, c, extra := &decisions[i], &candidates[i], v.demand.Extra[members[i].target.Cluster]
-		served := accepted || answered && c.Refused
-		// What is wanted may wait for capacity that extra replicas have, or may be about to start. Extra ones may be all that serves then.
-		alone := len(extra) > 0 && !d.Abandoned && v.placement.Policy != v1alpha1.PlacementReplicate &&
-			(d.State == v1alpha1.StatePending || d.State == v1alpha1.StatePlaced) && !c.hasAny(d.Run)
-		if alone && len(d.Run) == 0 && served && !c.MayReceiveTraffic {
-			continue
+	return answered, accepted
+}
+
+// addExtraTo adds extra replicas to one cluster. served tells that requests get an answer without them.
+func (v *view) addExtraTo(d *Decision, c *Candidate, extra []reservation.ReplicaGroup, served bool) {
+	alone := len(extra) > 0 && v.runsAlone(d, c)
+	switch {
+	case len(d.Run) > 0:
+	case d.State != v1alpha1.StatePending:
+		if v.endsExtra(d, c, len(extra), served) {
+			return
 		}
-		if len(d.Run) == 0 && d.State != v1alpha1.StatePending {
-			until := "no gateway sends requests to it"
-			if !v.demand.HasFleetRoute {
-				until = "another one answers"
-			}
-			switch {
-			case len(extra) == 0, d.Abandoned && c.Orphaned:
-				continue
-			case !d.Abandoned && !c.MayReceiveTraffic && (served || v.demand.HasFleetRoute || len(v.demand.Groups) == 0):
-				continue
-			case d.Abandoned:
-				d.State = v1alpha1.StateLeaving // It is forgotten only once its Objects keep what they made.
-			default:
-				d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
-				d.Message = "no replica is wanted here any more, and the cluster is left once " + until
-			}
-		}
-		d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
-		for _, group := range extra {
-			d.addExtra(c, group)
-		}
-		if alone {
-			d.Serves = d.Serves || c.hasAny(d.Run) && !served
-		}
+	case alone && served && !c.MayReceiveTraffic:
+		return
 	}
+	d.Extra, d.Partial = map[key.ReplicaID]bool{}, map[key.ReplicaID]bool{}
+	for _, group := range extra {
+		d.addExtra(c, group)
+	}
+	if alone {
+		d.Serves = d.Serves || c.hasAny(d.Run) && !served
+	}
+}
+
+// runsAlone tells whether nothing that is wanted in a cluster exists there so far. It may wait for capacity that extra replicas have, or be about
+// to start. Extra replicas may be all that serves until then.
+func (v *view) runsAlone(d *Decision, c *Candidate) bool {
+	expected := d.State == v1alpha1.StatePending || d.State == v1alpha1.StatePlaced
+	return expected && !d.Abandoned && v.placement.Policy != v1alpha1.PlacementReplicate && !c.hasAny(d.Run)
+}
+
+// endsExtra tells whether extra replicas end in a cluster in which nothing is wanted any more. If not, the service leaves the cluster.
+func (v *view) endsExtra(d *Decision, c *Candidate, extra int, served bool) bool {
+	until := "no gateway sends requests to it"
+	if !v.demand.HasFleetRoute {
+		until = "another one answers"
+	}
+	switch {
+	case extra == 0, d.Abandoned && c.Orphaned:
+		return true
+	case !d.Abandoned && !c.MayReceiveTraffic && (served || v.demand.HasFleetRoute || len(v.demand.Groups) == 0):
+		return true
+	case d.Abandoned:
+		d.State = v1alpha1.StateLeaving // It is forgotten only once its Objects keep what they made.
+	default:
+		d.State, d.Reason, d.Serves = v1alpha1.StateLeaving, ReasonNotNeeded, !served
+		d.Message = "no replica is wanted here any more, and the cluster is left once " + until
+	}
+	return false
 }
 
 // addExtra adds a group of extra replicas. Where something is missing that is wanted, or the cluster is

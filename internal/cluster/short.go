@@ -91,8 +91,9 @@ func (p *ledgerPlan) totalOf(name string) capacity.Resources {
 // shortOfAll returns the devices of which more is reserved in the cluster than it has.
 func (p *ledgerPlan) shortOfAll() []string {
 	taken, total := capacity.Resources{}, capacity.Resources{}
-	for _, each := range p.takenByPool() {
-		taken.Add(each, 1)
+	for i := range p.Services {
+		all, _ := p.Services[i].Usage()
+		taken.Add(all, 1)
 	}
 	for i := range p.Free.Pools {
 		total.Add(p.Free.Pools[i].Total, 1)

@@ -29,10 +29,7 @@ type fleetRoute struct {
 		} `json:"rules"`
 	} `json:"spec"`
 	Status struct {
-		Parents []struct {
-			ParentRef  parentRef   `json:"parentRef"`
-			Conditions []condition `json:"conditions"`
-		} `json:"parents"`
+		Parents []parent `json:"parents"`
 	} `json:"status"`
 }
 

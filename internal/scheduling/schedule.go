@@ -107,6 +107,8 @@ type Assignment struct {
 	UnusedHostname string
 	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
 	MayReceiveTraffic bool
+	// Weighted tells that the fleet route as it was read gives the cluster a weight.
+	Weighted bool
 	// LocalQueue is the queue from which Kueue admits what runs there. Empty where the ledger
 	// does.
 	LocalQueue string
@@ -178,6 +180,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			Entrypoint:        v.entrypoint(m),
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
+			Weighted:          slices.ContainsFunc(v.backends(m), func(name string) bool { return snapshot.Weighted[name] }),
 			LocalQueue:        localQueue,
 			GangQueue:         gangQueue,
 			Pins:              pins[i],

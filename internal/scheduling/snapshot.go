@@ -52,8 +52,9 @@ type Snapshot struct {
 	States map[string]*ClusterState
 	// ReceivesTraffic are the names of the backends to which the fleet route sends requests,
 	// once its gateway has accepted it. MayReceiveTraffic are those to which the gateway may
-	// send some.
-	ReceivesTraffic, MayReceiveTraffic map[string]bool
+	// send some. Weighted are those to which the route as it was read gives a weight, whether or not
+	// a gateway has accepted it.
+	ReceivesTraffic, MayReceiveTraffic, Weighted map[string]bool
 	// Entrypoints are those to which the fleet route sends requests so far, by the names of the
 	// clusters in the service. They are used while a cluster cannot be read.
 	Entrypoints map[string]*v1alpha1.EntrypointStatus

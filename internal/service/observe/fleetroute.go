@@ -35,23 +35,26 @@ type fleetRoute struct {
 
 var fleetRouteView = incoming.NewView[fleetRoute]()
 
-// backendsOf returns the backends that receive traffic from the fleet route, and those that
-// may receive traffic. None receives any while a gateway cannot use one of them. A gateway that has not accepted the current generation may still
+// backendsOf returns the backends that receive traffic from the fleet route, those that
+// may receive traffic, and those to which the route gives a weight. None receives any while a gateway cannot use one of them. A gateway that has not accepted the current generation may still
 // follow an earlier one. That may reference any backend whose Service exists, because a
 // Service stays until no gateway follows a route that references it.
 //
 // If no gateway ever accepted the route, no requests come by it. Then it holds nothing back, and
 // the backends of its current generation count.
-func backendsOf(route incoming.Object, services []string) (receives, may map[string]bool) {
+func backendsOf(route incoming.Object, services []string) (receives, may, weighted map[string]bool) {
 	r := fleetRouteView.In(route)
 	settled := r.settled()
 	resolved := settled && r.resolved()
-	receives, may = map[string]bool{}, map[string]bool{}
+	receives, may, weighted = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, rule := range r.Spec.Rules {
 		for _, b := range rule.BackendRefs {
 			// A host of Istio begins with the name of its ServiceEntry, see naming.FleetHost. Names
 			// of Services have no dots.
 			name, _, _ := strings.Cut(b.Name, ".")
+			if b.Weight > 0 {
+				weighted[name] = true
+			}
 			if b.Weight > 0 || !settled {
 				may[name] = true
 			}
@@ -65,7 +68,7 @@ func backendsOf(route incoming.Object, services []string) (receives, may map[str
 			may[name] = true
 		}
 	}
-	return receives, may
+	return receives, may, weighted
 }
 
 // settled tells whether no gateway that the route names may follow an earlier generation of it.

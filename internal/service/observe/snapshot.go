@@ -43,7 +43,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 	readConfigs(&snapshot, req, spec.Placement)
 	readNamespace(&snapshot, req)
 	if route := req.Observed(key.FleetRoute); route.Exists() {
-		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic = backendsOf(route, fleetServices(req))
+		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic, snapshot.Weighted = backendsOf(route, fleetServices(req))
 	}
 	keys := req.ObservedKeys()
 	// Without replicas and an endpoint picker, what is beside the XR belongs to the service wherever it runs.

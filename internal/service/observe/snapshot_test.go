@@ -293,8 +293,8 @@ func TestBackends(t *testing.T) {
 			if err := s.UnmarshalJSON(fmt.Appendf(nil, route, tc.parents)); err != nil {
 				t.Fatal(err)
 			}
-			receives, may := backendsOf(incomingtest.Object(t, s), tc.services)
-			if diff := cmp.Diff([]map[string]bool{tc.receives, tc.may}, []map[string]bool{receives, may}, cmpopts.EquateEmpty()); diff != "" {
+			receives, may, weighted := backendsOf(incomingtest.Object(t, s), tc.services)
+			if diff := cmp.Diff([]map[string]bool{tc.receives, tc.may, now}, []map[string]bool{receives, may, weighted}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -311,8 +311,8 @@ func TestBackendsByHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]bool{"llama-at-east-0": true}
-	receives, may := backendsOf(incomingtest.Object(t, s), []string{"llama-at-east-0"})
-	if diff := cmp.Diff([]map[string]bool{want, want}, []map[string]bool{receives, may}); diff != "" {
+	receives, may, weighted := backendsOf(incomingtest.Object(t, s), []string{"llama-at-east-0"})
+	if diff := cmp.Diff([]map[string]bool{want, want, want}, []map[string]bool{receives, may, weighted}); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

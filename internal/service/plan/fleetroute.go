@@ -223,7 +223,7 @@ func weighInstead(all []Backend, weights map[string]int32) {
 const (
 	// waitsAtHome is where the service is to run, or waits for capacity, and the endpoint picker was ready.
 	waitsAtHome = iota
-	// waitsForNow is where the endpoint picker was ready, or requests come now. What was read of it may be old.
+	// waitsForNow is where the endpoint picker was ready, or the route leads by what it said. What was read of it since may be old.
 	waitsForNow
 	// waitsOutOfReach is a cluster that is left because it is out of reach.
 	waitsOutOfReach
@@ -242,7 +242,7 @@ func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
 	switch {
 	case ready && !leaves:
 		return waitsAtHome, true
-	case !ready && !a.MayReceiveTraffic:
+	case !ready && !a.Weighted:
 		return waitsUnready, !leaves
 	case a.Reason == scheduling.ReasonUnreachable:
 		return waitsOutOfReach, true

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
@@ -15,12 +16,13 @@ import (
 func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string][]reservation.ReplicaGroup {
 	all := make(map[string][]reservation.ReplicaGroup, len(p.snapshot.States))
 	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
+	elsewhere := p.movable()
 	for name := range p.snapshot.States {
-		ids := p.beyond(name, running, func() *ClusterPlan { return p.wanted(name) })
+		ids := p.beyond(name, running, func() *ClusterPlan { return p.wanted(name, elsewhere) })
 		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
 			continue
 		}
-		p.extra[name] = p.extraUnits(p.wanted(name), ids, running)
+		p.extra[name] = p.extraUnits(p.wanted(name, elsewhere), ids, running)
 		all[name] = p.requestExtra(p.empty(name), p.extra[name], pods)
 	}
 	return all
@@ -32,9 +34,23 @@ func (p *Plan) empty(cluster string) *ClusterPlan {
 	return &c
 }
 
+// movable are the replicas that are ready in any cluster and may move to another one. Under Replicate none moves: each cluster has its own of
+// each name.
+func (p *Plan) movable() map[key.ReplicaID]bool {
+	all := map[key.ReplicaID]bool{}
+	if p.spec.Placement != nil && p.spec.Placement.Policy == v1alpha1.PlacementReplicate {
+		return all
+	}
+	for _, at := range p.snapshot.States {
+		maps.Copy(all, at.Ready)
+	}
+	return all
+}
+
 // wanted is the plan of a cluster with the replicas that exist there, and those that the service last
-// requested of it. The others run elsewhere.
-func (p *Plan) wanted(cluster string) *ClusterPlan {
+// requested of it. The others run elsewhere. One that is ready elsewhere serves there until it has started here. It is not
+// missing, and no extra replica keeps the room for which it waits.
+func (p *Plan) wanted(cluster string, elsewhere map[key.ReplicaID]bool) *ClusterPlan {
 	here := maps.Clone(p.snapshot.States[cluster].Present)
 	if p.snapshot.Request != nil {
 		for _, at := range p.snapshot.Request.Clusters {
@@ -42,7 +58,7 @@ func (p *Plan) wanted(cluster string) *ClusterPlan {
 				continue
 			}
 			for _, r := range reservation.Replicas(at.Groups) {
-				here[r.Name] = true
+				here[r.Name] = here[r.Name] || !elsewhere[r.Name]
 			}
 		}
 	}

@@ -30,7 +30,11 @@ func TestExtraInFleet(t *testing.T) {
 		surge  int32
 		// exist are the replicas that exist, by the cluster. All others of the first two are requested.
 		exist map[string]states
-		want  []string
+		// policy is Replicate if it is empty.
+		policy v1alpha1.PlacementPolicy
+		// drained is a cluster that everything leaves.
+		drained string
+		want    []string
 	}{
 		"ReplacesOne": {
 			reason: "An extra replica serves in the place of one of its cluster.", surge: 1,
@@ -77,6 +81,26 @@ func TestExtraInFleet(t *testing.T) {
 			exist:  map[string]states{"a": {"worker/0": old, "worker/1": old}, "b": {}},
 			want:   []string{"a/worker/0 held", "a/worker/1"},
 		},
+		"Moves": {
+			reason: "The replica that waits serves where it leaves. It is not missing, and needs the room.", policy: v1alpha1.PlacementSpread,
+			exist: map[string]states{"a": {"worker/0": done, "worker/2": done}, "b": {"worker/1": done}},
+			want:  []string{"a/worker/0", "b/worker/1"},
+		},
+		"MovesNot": {
+			reason: "It serves nowhere.", policy: v1alpha1.PlacementSpread,
+			exist: map[string]states{"a": {"worker/0": done, "worker/2": done}, "b": {"worker/1": starts}},
+			want:  []string{"a/worker/0", "a/worker/2", "b/worker/1"},
+		},
+		"MovesInRollout": {
+			reason: "The rollout goes on, and its extra replica leaves the room for the one that moves.", surge: 1, policy: v1alpha1.PlacementSpread, drained: "b",
+			exist: map[string]states{"a": {"worker/0": old, "worker/2": done}, "b": {"worker/1": old}},
+			want:  []string{"a/worker/0", "a/worker/2", "b/worker/1 held"},
+		},
+		"MovesNotInRollout": {
+			reason: "It does not serve where it leaves, so no other one is stopped.", surge: 1, policy: v1alpha1.PlacementSpread, drained: "b",
+			exist: map[string]states{"a": {"worker/0": old, "worker/2": done}, "b": {"worker/1": starts}},
+			want:  []string{"a/worker/0 held", "a/worker/2", "b/worker/1"},
+		},
 		"Gap": {
 			reason: "It stays whether or not those before it exist.",
 			exist:  map[string]states{"a": {"worker/0": done, "worker/1": starts, "worker/3": done}},
@@ -97,6 +121,9 @@ func TestExtraInFleet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			snapshot := schedulingtest.Snapshot()
 			placement := &v1alpha1.Placement{Policy: v1alpha1.PlacementReplicate}
+			if tc.policy != "" {
+				placement.Policy = tc.policy
+			}
 			running := &Running{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }, ServiceRole: func(key.Key) string { return "" }, SidecarAccounts: func(key.Key) []string { return nil }}
 			running.Leader = func(*Replica) (Leader, bool) { return Leader{}, false }
 			running.Recovery = func(key.Key) Recovery { return Recovery{} }
@@ -116,6 +143,9 @@ func TestExtraInFleet(t *testing.T) {
 				at := schedulingtest.Cluster(cluster+"-1", schedulingtest.Reserved(exist...))
 				more := schedulingtest.Snapshot(at)
 				snapshot.Clusters[at.Name], snapshot.Configs = at, append(snapshot.Configs, more.Configs...)
+				if cluster == tc.drained {
+					at.Spec.StopPolicy = v1alpha1.StopDrain
+				}
 				request := more.Request.Clusters[at.Name]
 				request.Name = cluster
 				// Each extra replica is a group by itself.
@@ -136,6 +166,9 @@ func TestExtraInFleet(t *testing.T) {
 				}
 				snapshot.Request.Clusters[at.Name] = request
 				snapshot.States[cluster] = schedulingtest.Existing(exist...)
+				for id, state := range tc.exist[cluster] {
+					snapshot.States[cluster].Ready[id], snapshot.States[cluster].WasReady[id] = state.Serving, state.Serving
+				}
 				placement.Clusters = append(placement.Clusters, v1alpha1.PlacementCluster{Name: cluster, InferenceClusterRef: &v1alpha1.InferenceClusterRef{Name: at.Name}})
 			}
 			slices.SortFunc(placement.Clusters, func(a, b v1alpha1.PlacementCluster) int { return strings.Compare(a.Name, b.Name) })

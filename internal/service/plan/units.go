@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 )
 
@@ -98,19 +99,21 @@ func (u *unit) startsDecode(running *Running) bool {
 // units returns the units of all clusters that are not left.
 func (p *Plan) units(running *Running) []unit {
 	var all []unit
+	elsewhere := p.movable()
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
 			there := p.unitsOf(c, running)
 			all = append(all, there...)
-			all = append(all, p.absent(c, there)...)
+			all = append(all, p.absent(c, there, elsewhere)...)
 		}
 	}
 	return all
 }
 
-// absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose pods wait for a node. A cluster in which nothing of the
-// service runs so far holds up no rollout in the others.
-func (p *Plan) absent(c *ClusterPlan, there []unit) []unit {
+// absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose
+// pods wait for a node. Replicas that serve where they leave, until they have started here, are not absent: the rollout would wait for
+// the room that its own extra replica has. A cluster in which nothing of the service runs so far holds up no rollout in the others.
+func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]bool) []unit {
 	if len(there) == 0 {
 		return nil
 	}
@@ -123,6 +126,9 @@ func (p *Plan) absent(c *ClusterPlan, there []unit) []unit {
 	both, next := p.needBoth(), int32(0)
 	matched := both && !p.Service.Grouped
 	for i := range c.Pending {
+		if elsewhere[c.Pending[i].ID] {
+			continue
+		}
 		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
 		u.both = u.kind == pairKind && both
 		if u.kind == pairKind && matched {

@@ -14,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // TestAbsent shows the units of a cluster in which some replicas wait for their capacity, and which of them one that may be
@@ -42,6 +43,7 @@ func TestAbsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Plan{
 				Service: naming.Identity{Name: "svc", Grouped: tc.groups > 0}, groups: max(tc.groups, 1),
+				spec: &v1alpha1.InferenceServiceSpec{}, snapshot: &scheduling.Snapshot{},
 				Rollout: Rollout{Rollout: v1alpha1.Rollout{MaxUnavailable: ptr.To[int32](1), MaxSurge: ptr.To[int32](0), Partition: ptr.To[int32](0)}},
 				Roles: []*Role{
 					{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: tc.prefill, engine: launch.EngineSGLang},

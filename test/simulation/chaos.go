@@ -105,6 +105,20 @@ var events = []event{
 			r.update("stop policy")
 		}
 	}},
+	{"drain-and-change", 3, func(w *World) {
+		// A service is scaled in, and maybe rolled out, while its replicas wait for room elsewhere.
+		w.withService(func(u *user) {
+			r, role := w.randomCluster(), &u.roles[w.rand.IntN(len(u.roles))]
+			if r.abandoned || u.sleeps() {
+				return
+			}
+			r.stopPolicy = "Drain"
+			r.update("drained")
+			role.replicas = 1 + w.rand.IntN(role.replicas)
+			u.image += w.rand.IntN(2)
+			w.update(u, "scaled in")
+		})
+	}},
 	{"abandon", 1, func(w *World) {
 		r := w.randomCluster()
 		if !r.abandoned {

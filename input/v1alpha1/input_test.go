@@ -132,9 +132,29 @@ podObservationLimit: 0
 			schema: []string{"fleet.parentRefs", "gateway.parentRefs[0].kind"},
 			want: []string{
 				`input.gateway.parentRefs[0].kind: Invalid value: "Gate way": must be a kind, such as Gateway: at most 63 letters, digits and '-', starting with a letter and ending with a letter or digit`,
+				`input.gateway.parentRefs[3]: Invalid value: "b": must have another sectionName than input.gateway.parentRefs[1], which names the same gateway, and both need one`,
 				`input.gateway.parentRefs[4]: Duplicate value: "b"`,
 				`input.fleet.parentRefs: Too many: 33: must have at most 32 items`,
 			},
+		},
+		"SameParent": {
+			reason: "Neither channel of the Gateway API takes a gateway and a listener of it, whatever is left out because it is the default.",
+			doc:    `{fleet: {parentRefs: [{name: b, sectionName: https}, {name: b, kind: Gateway, group: gateway.networking.k8s.io}]}}`,
+			want: []string{
+				`input.fleet.parentRefs[1]: Invalid value: "b": must have another sectionName than input.fleet.parentRefs[0], which names the same gateway, and both need one`,
+			},
+		},
+		"SameParentByPort": {
+			reason: "The experimental channel wants a port of all references to one gateway, or of none.",
+			doc:    `{routes: {experimentalFields: Allow}, gateway: {parentRefs: [{name: b, sectionName: a, port: 1}, {name: b, sectionName: b}]}}`,
+			want: []string{
+				`input.gateway.parentRefs[1]: Invalid value: "b": must have another sectionName or port than input.gateway.parentRefs[0], which names the same gateway, and each of the two only if that has it too`,
+			},
+		},
+		"OtherParents": {
+			reason: "One channel or the other takes them, or they name different gateways.",
+			doc: `{gateway: {parentRefs: [{name: b, sectionName: a}, {name: b, sectionName: b}, {name: c, port: 1}, {name: c, port: 2}, {name: d, sectionName: a, port: 1}, {name: d, sectionName: b},
+				{name: e}, {name: e, namespace: x}, {name: e, kind: XListenerSet}, {name: e, group: x}]}}`,
 		},
 		"Tolerations": {
 			reason: "A pod with an invalid toleration cannot be created.",

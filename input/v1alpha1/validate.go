@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
@@ -34,8 +37,9 @@ func Validate(in *Input, root *field.Path) field.ErrorList {
 	errs = append(errs, check.Resources(root.Child("sidecar", "resources"), in.Sidecar.Resources)...)
 	errs = append(errs, validatePort(root.Child("ray", "port"), in.Ray.Port)...)
 	errs = append(errs, validateModelLoader(root.Child("modelLoader"), &in.ModelLoader)...)
-	errs = append(errs, validateParentRefs(root.Child("gateway", "parentRefs"), in.Gateway.ParentRefs)...)
-	errs = append(errs, validateParentRefs(root.Child("fleet", "parentRefs"), in.Fleet.ParentRefs)...)
+	experimental := in.Routes != nil && in.Routes.ExperimentalFields == Allow
+	errs = append(errs, validateParentRefs(root.Child("gateway", "parentRefs"), in.Gateway.ParentRefs, experimental)...)
+	errs = append(errs, validateParentRefs(root.Child("fleet", "parentRefs"), in.Fleet.ParentRefs, experimental)...)
 	errs = append(errs, check.Label(root.Child("fleet", "namespace"), in.Fleet.Namespace)...)
 	if h := in.Fleet.HostnameBackends; h != "" {
 		errs = append(errs, check.OneOf(root.Child("fleet", "hostnameBackends"), h, HostnameEndpointSlice, HostnameExternalName, HostnameServiceEntry)...)
@@ -88,16 +92,52 @@ func validateToleration(path *field.Path, t corev1.Toleration) field.ErrorList {
 	return errs
 }
 
-// validateParentRefs checks what every HTTPRoute gets, by the rules of Gateway API (apis/v1/shared_types.go).
-func validateParentRefs(path *field.Path, all []ParentRef) field.ErrorList {
+// validateParentRefs checks what every HTTPRoute gets, by the rules of Gateway API (apis/v1/shared_types.go). experimental tells that
+// clusters have its experimental channel. Where that is not said, what either channel takes is accepted.
+func validateParentRefs(path *field.Path, all []ParentRef, experimental bool) field.ErrorList {
 	refs, errs := check.Capped(path, all, maxParentRefs)
 	for i := range refs {
 		errs = append(errs, validateParentRef(path.Index(i), refs[i])...)
 		if slices.ContainsFunc(refs[:i], func(earlier ParentRef) bool { return reflect.DeepEqual(earlier, refs[i]) }) {
 			errs = append(errs, field.Duplicate(path.Index(i), refs[i].Name))
+			continue
+		}
+		collides := func(earlier ParentRef) bool {
+			return earlier.Name != "" && collideByPort(earlier, refs[i]) && (experimental || collideBySection(earlier, refs[i]))
+		}
+		if j := slices.IndexFunc(refs[:i], collides); j >= 0 {
+			errs = append(errs, field.Invalid(path.Index(i), text.Value(refs[i].Name), tellApart(path.Index(j), experimental)))
 		}
 	}
 	return errs
+}
+
+// tellApart says what tells a reference from an earlier one to the same gateway, which is at the path.
+func tellApart(earlier *field.Path, experimental bool) string {
+	if experimental {
+		return "must have another sectionName or port than " + earlier.String() + ", which names the same gateway, and each of the two only if that has it too"
+	}
+	return "must have another sectionName than " + earlier.String() + ", which names the same gateway, and both need one"
+}
+
+// sameParent tells whether two references name the same object, with the defaults that the definition of HTTPRoutes has.
+func sameParent(a, b ParentRef) bool {
+	return cmp.Or(a.Group, gateway.GroupName) == cmp.Or(b.Group, gateway.GroupName) && cmp.Or(a.Kind, "Gateway") == cmp.Or(b.Kind, "Gateway") &&
+		a.Namespace == b.Namespace && a.Name == b.Name
+}
+
+// collideBySection tells whether the standard channel refuses two references in one route.
+func collideBySection(a, b ParentRef) bool {
+	return sameParent(a, b) && (a.SectionName == "" || b.SectionName == "" || a.SectionName == b.SectionName)
+}
+
+// collideByPort tells whether the experimental channel refuses two references in one route.
+func collideByPort(a, b ParentRef) bool {
+	if !sameParent(a, b) {
+		return false
+	}
+	port, other := ptr.Deref(a.Port, 0), ptr.Deref(b.Port, 0)
+	return (a.SectionName == "") != (b.SectionName == "") || (port == 0) != (other == 0) || a.SectionName == b.SectionName && port == other
 }
 
 func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {

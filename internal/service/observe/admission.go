@@ -83,7 +83,7 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 		switch {
 		case workload != nil && workload.stopped():
 			found.lack(workload.reason, r.Name, workload.message)
-		case set != nil && set.ready || workload != nil && workload.ready:
+		case set != nil && (set.ready || set.serves) || workload != nil && workload.ready:
 			w.all = false
 		case workload == nil || workload.reason == ReasonNotCreated:
 		case workload.reason == remote.CannotBeRead && set != nil && set.reason == remote.CannotBeRead:
@@ -111,12 +111,12 @@ func (e *evaluator) waits(c *plan.ClusterPlan) *wait {
 	return w
 }
 
-// passAdmitted makes the Workloads of ready replicas ready, too. Such a replica has started,
+// passAdmitted makes the Workloads of replicas ready that are, or that serve as they were before. Such a replica has started,
 // whatever can be read of its Workload. One that is evicted stays ready until its pods have ended.
 func (e *evaluator) passAdmitted() {
 	for c, r := range e.plan.Replicas() {
 		set, workload := e.byKey[r.Key], e.byKey[c.WorkloadKey(r)]
-		if set != nil && set.ready && workload != nil && !workload.stopped() {
+		if set != nil && (set.ready || set.serves) && workload != nil && !workload.stopped() {
 			workload.ready, workload.reason, workload.message = true, "", ""
 		}
 	}

@@ -149,6 +149,15 @@ func TestAdmission(t *testing.T) {
 			},
 			want: want{cluster: status(v1alpha1.StatePlaced, "", "", running), placed: "True Placed", ready: map[string]bool{w0: true, w1: true}},
 		},
+		"RunsAsBefore": {
+			reason: "So has what serves, although its cluster refuses a change of it.",
+			see: func(s *scene) {
+				denied := synced("False", "observe failed: cannot get desired state: cannot dry run SSA: admission webhook denied the request")
+				s.seeRemote(in+lws0, workload("qwen-engine-0"), denied).seeRemote(w0, nil, synced("False", "workloads is forbidden"))
+				s.seeRemote(in+lws1, workload("qwen-engine-1"), denied).seeRemote(w1, pending, ok)
+			},
+			want: want{cluster: status(v1alpha1.StatePlaced, "", "", running), placed: "True Placed", ready: map[string]bool{w0: true, w1: true}},
+		},
 		"Stopping": {
 			reason: "A replica that is preempted stays ready until its pods have ended.",
 			see: func(s *scene) {

@@ -58,6 +58,9 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 		waits = []string{"roles that answer without these, such as workers"}
 	}
 	if len(waits) == 0 {
+		waits = r.poolsNotTurned(from)
+	}
+	if len(waits) == 0 {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(removed))
@@ -216,6 +219,30 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 	}
 	return false
 }
+
+// poolsNotTurned returns the InferencePools that select nothing that serves once some roles are removed, in some clusters that refuse a
+// change of the pool. Where a cluster takes it, the pool turns to others when they go.
+func (r *ObservedState) poolsNotTurned(in map[string]bool) []string {
+	var all []string
+	for i := range r.plan.Clusters {
+		c := &r.plan.Clusters[i]
+		if c.Leaving || !in[c.Target.Cluster] {
+			continue
+		}
+		there, state := remote.Unwrap(r.composed(c.Key(key.InferencePool)))
+		only := v1alpha1.ComponentType(poolTypeThere.Text(there))
+		serves := func(replica *plan.Replica) bool {
+			return replica.Role.Type == only && r.Replica(replica.Key).Serving
+		}
+		if state.Refused && only != "" && only != selectedType(c) && !slices.ContainsFunc(slices.Collect(c.Replicas()), serves) {
+			all = append(all, "the InferencePool in "+text.Cluster(c.Target.Cluster)+", because the cluster does not take its newest spec")
+		}
+	}
+	return all
+}
+
+// poolTypeThere is the type of role that an InferencePool selects in its cluster.
+var poolTypeThere = incoming.NewPath("spec", "selector", "matchLabels", naming.LabelComponentType)
 
 // selected are the replicas of a cluster that serve, and that its pool is to select. Until the endpoint picker is replaced, these
 // may be the workers only.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/crossplane/function-sdk-go/response"
@@ -15,6 +17,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // Crossplane calls the function again when a composed or required object changes, and when the
@@ -52,6 +55,9 @@ type Answer struct {
 // Accept responds with the desired objects, their readiness, the status and the conditions.
 func (c *Call) Accept(a Answer) error {
 	req, rsp := c.Request, c.Response
+	if err := Refusal(ReasonInvalidInput, desiredEarlier(req, a.Objects)); err != nil {
+		return err
+	}
 	// The desired state of the request must not change.
 	desired := &fnv1.State{Composite: req.Desired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(a.Objects))}
 	maps.Copy(desired.Resources, req.Desired().GetResources())
@@ -72,6 +78,23 @@ func (c *Call) Accept(a Answer) error {
 	}
 	rsp.Meta.Ttl = durationpb.New(timeToLive(before, a, c.Now))
 	return nil
+}
+
+// desiredEarlier finds objects whose keys functions earlier in the pipeline have used. Crossplane composes one object for each key. So
+// theirs would be lost without a word, and if it exists already, this function's would get its name.
+func desiredEarlier(req incoming.Request, objects []kube.Object) field.ErrorList {
+	var errs field.ErrorList
+	for _, o := range objects {
+		k := o.Key.String()
+		r, taken := req.Desired().GetResources()[k]
+		if !taken {
+			continue
+		}
+		theirs := kube.Object{Resource: r.GetResource()}
+		errs = append(errs, field.Invalid(field.NewPath("desired", "resources").Key(k), text.Value(strings.TrimSpace(theirs.Kind()+" "+theirs.Name())), fmt.Sprintf(
+			"is of an earlier step of the Composition's pipeline, and the %s %s of this function has the same resource name: rename the resource of that step", o.Kind(), o.Name())))
+	}
+	return errs
 }
 
 // timeToLive grows with the time since the last change, and ends when something is due.

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming/incomingtest"
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 )
 
 func TestTimeToLive(t *testing.T) {
@@ -120,6 +123,60 @@ func TestEarlierFunctions(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, c.Response.GetDesired().GetComposite(), protocmp.Transform()); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestTakenKeys proves that an answer never replaces what earlier functions of the pipeline desire.
+func TestTakenKeys(t *testing.T) {
+	object := func(kind, name string) *structpb.Struct {
+		s, err := structpb.NewStruct(map[string]any{"kind": kind, "metadata": map[string]any{"name": name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	ours := []kube.Object{
+		{Key: key.New("", key.Service), Resource: object("Service", "qwen")},
+		{Key: key.New("", key.Gateway), Resource: object("Gateway", "qwen-gateway")},
+	}
+	cases := map[string]struct {
+		reason  string
+		earlier map[string]*structpb.Struct
+		want    string
+	}{
+		"Others": {reason: "Resources with names of their own are passed on.", earlier: map[string]*structpb.Struct{"bucket": object("Bucket", "qwen"), "service-of-mine": object("Service", "mine")}},
+		"Taken": {
+			reason:  "Crossplane composes one object for each name, so theirs would be lost.",
+			earlier: map[string]*structpb.Struct{"service": object("Service", "mine"), "bucket": object("Bucket", "qwen")},
+			want: `desired.resources[service]: Invalid value: "Service mine": is of an earlier step of the Composition's pipeline, ` +
+				"and the Service qwen of this function has the same resource name: rename the resource of that step",
+		},
+		"Nameless": {
+			reason:  "Crossplane may name it later.",
+			earlier: map[string]*structpb.Struct{"gateway": object("Gateway", "")},
+			want: `desired.resources[gateway]: Invalid value: "Gateway": is of an earlier step of the Composition's pipeline, ` +
+				"and the Gateway qwen-gateway of this function has the same resource name: rename the resource of that step",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			desired := &fnv1.State{Resources: map[string]*fnv1.Resource{}}
+			for k, o := range tc.earlier {
+				desired.Resources[k] = &fnv1.Resource{Resource: o}
+			}
+			c := NewCall(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: &structpb.Struct{}}}, Desired: desired}, time.Time{})
+			got := ""
+			var problems *ProblemsError
+			if errors.As(c.Accept(Answer{Objects: ours, Status: map[string]any{}}), &problems) {
+				got = problems.Error()
+				if problems.Reason != ReasonInvalidInput {
+					t.Errorf("The reason is %s: only the platform team can rename it", problems.Reason)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

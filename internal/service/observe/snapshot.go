@@ -46,9 +46,12 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		snapshot.ReceivesTraffic, snapshot.MayReceiveTraffic, snapshot.Weighted = backendsOf(route, fleetServices(req))
 	}
 	keys := req.ObservedKeys()
-	// Without replicas and an endpoint picker, what is beside the XR belongs to the service wherever it runs.
+	// Without replicas and an endpoint picker, what is beside the XR belongs to the service wherever it runs. Other functions of the
+	// pipeline may compose Deployments, too.
+	picker := (&plan.ClusterPlan{}).DeploymentKey()
 	beside := slices.ContainsFunc(keys, func(k key.Key) bool {
-		return k.Cluster == "" && (k.Kind == key.LeaderWorkerSet || k.Kind == key.Deployment) && req.Observed(k).DeletionTimestamp() == ""
+		_, isReplica := k.ReplicaID()
+		return k.Cluster == "" && (isReplica || k == picker) && req.Observed(k).DeletionTimestamp() == ""
 	})
 	for _, k := range slices.Backward(keys) {
 		addObserved(&snapshot, k, req.Observed(k), beside)

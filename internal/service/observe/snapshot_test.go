@@ -51,6 +51,30 @@ func TestOnlyObserved(t *testing.T) {
 	}
 }
 
+// TestBeside proves that a service of the fleet counts as one that runs in the cluster of its XR only if its own
+// replicas or endpoint picker are there.
+func TestBeside(t *testing.T) {
+	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
+	cases := map[string]struct {
+		reason string
+		key    string
+		want   bool
+	}{
+		"Replica": {reason: "It ran there before it joined the fleet.", key: lws0, want: true},
+		"Picker":  {reason: "A router without replicas is there.", key: "deployment/epp", want: true},
+		"Route":   {reason: "It leads to the fleet.", key: "httproute"},
+		"Other":   {reason: "Another function of the pipeline composes it.", key: "deployment"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).see(tc.key, map[string]any{"metadata": map[string]any{"name": "x"}})
+			if _, got := Snapshot(s.request(), inFleet, time.Time{}).States[""]; got != tc.want {
+				t.Errorf("%s It counts as running there: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 // TestPriorityClasses shows which priority class of Kueue a replica counts as having.
 func TestPriorityClasses(t *testing.T) {
 	inFleet := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}

@@ -58,6 +58,12 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	if err != nil {
 		return err
 	}
+	var nulls []string
+	for _, o := range changes {
+		for _, n := range dropNulls(o) {
+			nulls = append(nulls, "--change: "+described(o)+": "+n)
+		}
+	}
 	s := newSimulation(fn, latestTime(fleet))
 	without, err := p.inputs(f, s, append(slices.Clone(fleet), changes...))
 	if err != nil {
@@ -65,7 +71,7 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 	}
 	unknown := unknownFields("--change", changes)
 	orphans := append(rolesOfNothing(fromFleet, fleet, fleet, changes), rolesOfNothing("--change", changes, fleet, changes)...)
-	streams.warn(slices.Concat(without, unread, unknownFields(fromFleet, fleet), unknown, orphans))
+	streams.warn(slices.Concat(without, unread, unknownFields(fromFleet, fleet), unknown, nulls, orphans))
 	c, err := p.simulate(ctx, s, fleet, changes, streams)
 	if p.Strict && len(unknown) > 0 {
 		err = errors.Join(err, errStrict) // Whoever mends the files sees what else is wrong with them.

@@ -300,6 +300,19 @@ func TestPlan(t *testing.T) {
 				code: 1,
 			},
 		},
+		"Nulls": {
+			reason: "A null of a change is said to have no effect.",
+			fn:     stays,
+			files:  map[string]string{"new.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: new, namespace: team}, spec: {modl: {}, replicas: null}}"},
+			plan:   Plan{Change: []string{"new.yaml"}, Strict: true},
+			want: want{
+				err: "warning: --change: InferenceService team/new: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: --change: InferenceService team/new: spec.replicas is null: an API server removes it, as if it were not there\n" +
+					"warning: InferenceService team/new has no placement, so the plan does not show what its change does: render shows that\n" +
+					"error: --strict refuses the files because of the unknown fields above\n",
+				code: 1,
+			},
+		},
 		"Refused": {
 			reason: "A service that the function refuses holds nothing here, so everything else may differ from the fleet.",
 			fn: func(now time.Time, req *fnv1.RunFunctionRequest) map[string]any {

@@ -77,7 +77,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 	}
 	given.installAll()
 	unknown := given.unknown()
-	s.warn(unknown)
+	s.warn(slices.Concat(unknown, given.nulls))
 	if err := r.placeFirst(ctx, fn, given, s); err != nil {
 		return err
 	}
@@ -171,6 +171,8 @@ type given struct {
 	observed map[string]object
 	// unknownObserved are the unknown fields of the composed resources, for people.
 	unknownObserved []string
+	// nulls are the fields of the XR that were null, for people.
+	nulls []string
 	// cluster are the objects that a requirement can find: the XR, the observed resources by
 	// their keys, and the required objects.
 	cluster []object
@@ -186,6 +188,9 @@ func (r *Render) load(f *files) (*given, error) {
 		return nil, err
 	}
 	g := &given{xr: xr, xrFile: r.XR}
+	for _, n := range dropNulls(xr) {
+		g.nulls = append(g.nulls, r.XR+": "+n)
+	}
 	switch {
 	case r.Input != "":
 		g.input, err = f.input(string(r.Input), xr)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/crossplane/function-sdk-go/response"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/servingprofile"
 )
@@ -207,6 +209,25 @@ func TestRender(t *testing.T) {
 			reason: "Only an XR is needed. Without a namespace it is in default.",
 			args:   args{fn: echo, files: map[string]string{"xr.yaml": xrDoc}, render: Render{XR: "xr.yaml"}},
 			want:   want{out: echoed("echo", 0, 0, 0, 0)},
+		},
+		"Nulls": {
+			reason: "An API server removes nulls of fields that the schema knows, and no others. So render goes without them, too.",
+			args: args{
+				fn: func(req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+					rsp := response.To(req, response.DefaultTTL)
+					spec, err := json.Marshal(req.GetObserved().GetComposite().GetResource().AsMap()["spec"])
+					response.Fatal(rsp, errors.New(string(spec)))
+					return rsp, err
+				},
+				files:  map[string]string{"xr.yaml": "{apiVersion: fusioninfer.io/v1alpha1, kind: InferenceService, metadata: {name: chat}, spec: {roles: [{name: w, multinode: null, lifecycle: {drainSeconds: null}, template: {spec: {tolerations: null}}}]}}"},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{
+				err: "warning: xr.yaml: spec.roles[0].lifecycle.drainSeconds is null: an API server removes it, as if it were not there\n" +
+					"warning: xr.yaml: spec.roles[0].multinode is null: an API server removes it, as if it were not there\n" +
+					"fatal: {\"roles\":[{\"lifecycle\":{},\"name\":\"w\",\"template\":{\"spec\":{\"tolerations\":null}}}]}\n",
+				code: 1,
+			},
 		},
 		"Stdin": {
 			reason: "The path - is standard input.",

@@ -57,6 +57,21 @@ func fieldsUnknown(o object, of reflect.Type) []kube.UnknownField {
 	return kube.UnknownFields(fields, of, math.MaxInt)
 }
 
+// dropNulls removes the nulls from the spec of an object that a user wrote, and lists them. Otherwise a field would seem to leave out what a
+// serving profile has, and in an API server it would not.
+func dropNulls(o object) []string {
+	of := typeOf(o)
+	if of == nil {
+		return nil
+	}
+	spec, _ := of.FieldByName("Spec")
+	var all []string
+	for _, path := range kube.DropNulls(o.Object["spec"], spec.Type, "spec") {
+		all = append(all, path+" is null: an API server removes it, as if it were not there")
+	}
+	return all
+}
+
 // dropped says what becomes of a field that the schema of an XRD does not have: kubectl asks for strict
 // validation by default, and an API server without it prunes the field.
 const dropped = "kubectl apply refuses it, other clients drop it"

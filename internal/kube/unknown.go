@@ -74,4 +74,42 @@ func eachUnknown(v any, t reflect.Type, path string, found func(path string, kno
 	}
 }
 
+// DropNulls removes the fields of v that the type t has and that are null, as an API server does by a schema. It returns their paths.
+// What a schema leaves open, such as a pod template, keeps its nulls. v has the types of a YAML parser.
+func DropNulls(v any, t reflect.Type, path string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	info := infoOf(t)
+	if info.unmarshals {
+		return nil
+	}
+	var all []string
+	switch v := v.(type) {
+	case []any:
+		if t.Kind() != reflect.Slice {
+			return nil
+		}
+		for i, e := range v {
+			all = append(all, DropNulls(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i))...)
+		}
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return nil
+		}
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			i, known := info.byName[k]
+			switch {
+			case !known:
+			case v[k] == nil:
+				delete(v, k)
+				all = append(all, childPath(path, k))
+			default:
+				all = append(all, DropNulls(v[k], t.FieldByIndex(info.fields[i].index).Type, childPath(path, k))...)
+			}
+		}
+	}
+	return all
+}
+
 func childPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }

@@ -29,8 +29,8 @@ A unit is what changes together: a replica, or prefill replicas with decode repl
   - A started unit of which nothing may serve, and nothing answers, is released as a whole.
   - A unit that is known to be broken, and of which nothing may serve by itself, is released before those that
     serve. While as many units are started as may be unavailable, or one, it waits: the newest template
-    may be what is wrong, and a crash must not spread it. If nothing serves, and nothing answers, all
-    broken units are released at once.
+    may be what is wrong, and a crash must not spread it. One that answers with others comes after those
+    that do not. If nothing serves, and nothing answers, all broken units are released at once.
   - A unit that serves is released while as many others serve as the policy requires, of its kind
     and of all kinds. The highest index comes first. An extra unit serves in the place of units of its
     own cluster only, because requests reach a cluster as long as anything serves there.
@@ -104,6 +104,9 @@ type Unit struct {
 	// Extra units are beyond the number that is wanted. They count if they serve.
 	Extra bool
 }
+
+// useless tells that the unit is broken, and answers no requests with others either.
+func (u Unit) useless() bool { return u.Broken && !u.Answering }
 
 // A Policy says how many units may be changed at once.
 type Policy struct {
@@ -212,14 +215,15 @@ func Release(units []Unit, p Policy) []bool {
 }
 
 // inOrder returns the indices of the units: those that are broken first, and then the highest index
-// of a unit. Among equals the first unit comes first.
+// of a unit. Among equals the first unit comes first. A broken unit that answers with others comes after
+// those that are of no use to anybody.
 func inOrder(units []Unit) []int {
 	order := make([]int, len(units))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(sorting.First(units[a].Broken, units[b].Broken), cmp.Compare(units[b].Index, units[a].Index))
+		return cmp.Or(sorting.First(units[a].Broken, units[b].Broken), sorting.First(units[a].useless(), units[b].useless()), cmp.Compare(units[b].Index, units[a].Index))
 	})
 	return order
 }

@@ -32,6 +32,7 @@ func TestRelease(t *testing.T) {
 		"AnotherIsStarted":         {[]Unit{broken(0), broken(1), started(2)}, one, nil},
 		"BrokenWithinTheAllowance": {[]Unit{broken(0), old(1), old(2), started(3)}, Policy{MaxUnavailable: 2}, []int{0}},
 		"OneBrokenAfterTheOther":   {[]Unit{broken(0), broken(1), old(2)}, one, []int{1}},
+		"BrokenThatAnswersIsLater": {[]Unit{broken(0), with(broken(1), func(u *Unit) { u.Answering = true }), old(2)}, one, []int{0}},
 		"KindsOfTheirOwn": {[]Unit{
 			with(old(0), func(u *Unit) { u.Kind = "a" }), with(old(1), func(u *Unit) { u.Kind = "a" }),
 			{Kind: "b", Index: 1, Extra: true, Serving: true}, {Kind: "b", Serving: true},

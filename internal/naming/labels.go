@@ -77,6 +77,10 @@ const (
 // template that its pods are made from.
 const AnnotationRunningSpecHash = "fusioninfer.io/running-spec-hash"
 
+// AnnotationFormerSpecHash is on a LeaderWorkerSet that was given another template, until its controller reports pods of it. It
+// has the spec hash of the template that they were made from before. Until then, nobody knows which of the two they have.
+const AnnotationFormerSpecHash = "fusioninfer.io/former-spec-hash"
+
 // AnnotationRunningPodGroup is on a LeaderWorkerSet whose template waits behind a partition. It has the name of the PodGroup
 // that its pods name.
 const AnnotationRunningPodGroup = "fusioninfer.io/running-pod-group"

@@ -15,7 +15,8 @@ template.
 A unit is what changes together: a replica, or prefill replicas with decode replicas.
 
   - Outdated: a replica of it has a former template, or the newest one behind the partition.
-  - Started: a replica of it has been released, and does not serve so far.
+  - Started: a replica of it has been released, and does not serve so far. It goes on with whatever is newest until its
+    controller reports the pods that it was released for. If it was held again before, nobody would know which pods it has.
   - Serving: all of its replicas have the pods that they need, ready, and none is being replaced.
     An outdated unit serves as long as a replica with a former template answers requests. Prefill
     does not by itself.
@@ -67,6 +68,10 @@ type State struct {
 	Held, Runs bool
 	// RunningRevision is that of the template that its pods are made from. Empty if that is not known.
 	RunningRevision string
+	// Replacing tells that it was given this template without a partition, and is not known to have pods of it. They may also be of the
+	// template with FormerRevision.
+	Replacing      bool
+	FormerRevision string
 	// RunningPodGroup is the PodGroup that its pods name. Empty if they name none, or that is not known.
 	RunningPodGroup string
 	// Size is how many pods it was told to have last. 0 if that is not known.

@@ -197,3 +197,42 @@ func TestPairsThatNeededNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestEditWhileOneIsReplaced edits prefill and decode of SGLang twice. The controller of one LeaderWorkerSet sees the first edit only
+// together with the second one, and that of the other sees it at once. So these two never have pods of one version, and the unit
+// does not serve. Versions are ordered by their hashes, so there are several images.
+func TestEditWhileOneIsReplaced(t *testing.T) {
+	spec := func(image string) string {
+		const role = "- {name: %s, componentType: %s, replicas: 2, template: {spec: {containers: [{name: engine, image: %s, command: [%s]}]}}}\n"
+		return "roles:\n" + fmt.Sprintf(role, "p", "prefiller", image, sglang) + fmt.Sprintf(role, "d", "decoder", image, sglang)
+	}
+	cases := map[string]struct{ reason, unseen string }{
+		"Decode":  {"Prefill has the first edit, and decode the version before.", "leaderworkerset/d/1"},
+		"Prefill": {"Decode has the first edit, and prefill the version before.", "leaderworkerset/p/1"},
+	}
+	for name, tc := range cases {
+		for i := range 6 {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				before := fmt.Sprintf("before%d", i)
+				w := newWorld(t, spec(before))
+				w.rollOut(spec(before))
+				step := func(n int) {
+					t.Helper()
+					for range n {
+						if w.step(); !w.answersWith(sglang) {
+							t.Fatalf("%s Nothing answers: the images are %s, and %v serve", tc.reason, w.images(), w.serving())
+						}
+					}
+				}
+				w.unseen = map[string]bool{tc.unseen: true}
+				w.edit(spec("first"))
+				step(2)
+				w.edit(spec("second"))
+				step(1)
+				w.unseen = nil
+				step(20)
+				w.checkAll(t, "second", map[string]int{"p": 2, "d": 2})
+			})
+		}
+	}
+}

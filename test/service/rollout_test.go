@@ -34,6 +34,8 @@ type world struct {
 	evicted map[string]bool
 	// start is how many calls later new pods are ready.
 	start int
+	// unseen are the keys of the sets whose controller has not seen their newest spec so far.
+	unseen map[string]bool
 	// behind is for how many calls statuses are older than specs.
 	behind int
 }
@@ -154,6 +156,9 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	}
 	held := kube.Lookup(o, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue() > 0
 	s := w.sets[key]
+	if w.unseen[key] {
+		return kube.With(o, structpb.NewNumberValue(2), "metadata", "generation")
+	}
 	begin := func() {
 		role := kube.Lookup(template, "workerTemplate", "metadata", "labels", "fusioninfer.io/role-name").GetStringValue()
 		w.sets[key] = &set{image: image, template: text, gang: annotation("scheduling.k8s.io/group-name"), task: annotation("volcano.sh/task-spec"), role: role, wait: w.start, size: size}

@@ -42,6 +42,7 @@ var (
 	partition = remote.NewDesiredPath("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 	extra     = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationExtra)
 	runs      = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationRunningSpecHash)
+	former    = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationFormerSpecHash)
 	group     = remote.NewDesiredPath("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "annotations", schedulingv1beta1.KubeGroupNameAnnotationKey)
 	runsIn    = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationRunningPodGroup)
 	size      = remote.NewDesiredPath("spec", "leaderWorkerTemplate", "size")
@@ -70,6 +71,10 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	if s.Held {
 		s.RunningRevision, s.RunningPodGroup = runs.Text(observed), runsIn.Text(observed)
 	}
+	if !s.Held {
+		s.FormerRevision = former.Text(observed)
+		s.Replacing = s.FormerRevision != ""
+	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
 	if !read.Readable() || read.Outdated || specHash.Text(found) != s.Revision || behindPartition(found) != s.Held {
@@ -88,6 +93,7 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	if s.Runs {
 		s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
+		s.Replacing, s.FormerRevision = false, ""
 	}
 	return s
 }

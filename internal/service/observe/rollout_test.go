@@ -30,6 +30,8 @@ func TestReplica(t *testing.T) {
 	const (
 		held = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}}}`
 		back = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/running-spec-hash": "old"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}}}`
+		gone = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/former-spec-hash": "old"}}}`
+		made = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"generation": 2, "labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/former-spec-hash": "old"}}, "status": {"observedGeneration": 2, "updatedReplicas": 1, "readyReplicas": 1, "conditions": [{"type": "Available", "status": "True"}]}}`
 		gang = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}}, "spec": {"leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "chat"}}}}}}`
 		kept = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/running-pod-group": "former"}}, "spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 1}}, "leaderWorkerTemplate": {"workerTemplate": {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "chat"}}}}}}`
 		more = `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"labels": {"fusioninfer.io/spec-hash": "abc"}, "annotations": {"fusioninfer.io/extra": "true"}}}`
@@ -39,15 +41,18 @@ func TestReplica(t *testing.T) {
 		want              rollout.State
 		extra, others     map[string][]key.ReplicaID
 	}{
-		"Held":        {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"Noted":       {"", back, rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"NotedRemote": {"east", object(back), rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
-		"Extra":       {"", more, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
-		"HeldRemote":  {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
-		"Gang":        {"", gang, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"GangRemote":  {"east", object(gang), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
-		"Former":      {"", kept, rollout.State{Exists: true, Revision: "abc", Held: true, RunningPodGroup: "former"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
-		"ExtraRemote": {"east", object(more), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
+		"Held":           {"", held, rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"Noted":          {"", back, rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"NotedRemote":    {"east", object(back), rollout.State{Exists: true, Revision: "abc", Held: true, RunningRevision: "old"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Replacing":      {"", gone, rollout.State{Exists: true, Revision: "abc", Replacing: true, FormerRevision: "old", RunningRevision: "abc"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"Replaced":       {"", made, rollout.State{Exists: true, Revision: "abc", Runs: true, RunningRevision: "abc", Serving: true}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"ReplacingThere": {"east", object(gone), rollout.State{Exists: true, Revision: "abc", Replacing: true, FormerRevision: "old", RunningRevision: "abc"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Extra":          {"", more, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"": {"worker/0"}}, nil},
+		"HeldRemote":     {"east", object(held), rollout.State{Exists: true, Revision: "abc", Held: true}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Gang":           {"", gang, rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"GangRemote":     {"east", object(gang), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc", RunningPodGroup: "chat"}, nil, map[string][]key.ReplicaID{"east": {"worker/0"}}},
+		"Former":         {"", kept, rollout.State{Exists: true, Revision: "abc", Held: true, RunningPodGroup: "former"}, nil, map[string][]key.ReplicaID{"": {"worker/0"}}},
+		"ExtraRemote":    {"east", object(more), rollout.State{Exists: true, Revision: "abc", RunningRevision: "abc"}, map[string][]key.ReplicaID{"east": {"worker/0"}}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -243,6 +243,8 @@ type Replica struct {
 	Held bool
 	// RunningRevision is that of the template that the pods of a held replica are made from. Empty if it is not known.
 	RunningRevision string
+	// FormerRevision is that of the template from which the pods were made that are being replaced. Empty if they are known to be.
+	FormerRevision string
 	// RunningPodGroup is the PodGroup that the pods of a held replica name. Empty if they name none, or that is not known.
 	RunningPodGroup string
 	// Size is how many pods the LeaderWorkerSet of a held replica goes on having. 0 if that is not known.

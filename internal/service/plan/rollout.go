@@ -220,17 +220,30 @@ func (p *Plan) mayReceiveTraffic(cluster string) bool {
 	})
 }
 
-// hold holds a replica that has a former template and is not released.
+// hold holds a replica that has a former template and is not released. One that is being replaced goes on with the newest template: its
+// pods may be gone already, and nobody would know which of two templates those have that it keeps.
 func (r *Replica) hold(running *Running, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
+	released = released || state.Replacing
 	r.broken, r.serving = state.Broken, state.Serving
 	if r.Template != nil {
 		r.Revision = state.Revision
 	}
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
+	switch {
+	case r.Held || !state.Exists:
+	case state.Replacing:
+		r.FormerRevision = state.FormerRevision
+	case !state.Updated(revision):
+		r.FormerRevision = state.RunningRevision
+	}
 	if r.Held {
 		r.RunningRevision, r.RunningPodGroup = state.RunningRevision, state.RunningPodGroup
+		if state.Replacing {
+			// It keeps this template, so its controller tells whether its pods have it.
+			r.RunningRevision = state.FormerRevision
+		}
 		if r.Template == nil && state.Size > 0 && state.Size != r.Nodes {
 			// A LeaderWorkerSet that is made anew meanwhile makes pods of the newest template, and as many as before. No
 			// generation was granted for these.

@@ -233,6 +233,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
 	annotate(metadata, naming.AnnotationRunningSpecHash, replica.RunningRevision)
+	annotate(metadata, naming.AnnotationFormerSpecHash, replica.FormerRevision)
 	annotate(metadata, naming.AnnotationRunningPodGroup, replica.RunningPodGroup)
 	if class := replica.KeptPriorityClass; class != nil {
 		keepPriorityClass(metadata, *class)

@@ -34,13 +34,13 @@ func (p *Plan) empty(cluster string) *ClusterPlan {
 	return &c
 }
 
-// movable are the replicas that are ready in any cluster and may move to another one. Under Replicate none moves: each cluster has its own of
-// each name.
+// movable are the replicas that are ready in any cluster and may move to another one. Outside of the fleet none moves. Nor does any under
+// Replicate: each cluster has its own of each name.
 func (p *Plan) movable() map[key.ReplicaID]bool {
-	all := map[key.ReplicaID]bool{}
-	if p.spec.Placement != nil && p.spec.Placement.Policy == v1alpha1.PlacementReplicate {
-		return all
+	if !p.inFleet || p.policy() == v1alpha1.PlacementReplicate {
+		return nil
 	}
+	all := map[key.ReplicaID]bool{}
 	for _, at := range p.snapshot.States {
 		maps.Copy(all, at.Ready)
 	}

@@ -48,7 +48,7 @@ func checkStates(at *field.Path, snapshot *scheduling.Snapshot) field.ErrorList 
 // may be requested of several clusters at once. Only one of them will run the replicas, so they
 // are pending in the first one. A replica that runs in a cluster which it does not leave is pending nowhere.
 func (p *Plan) planClusters() {
-	once := p.spec.Placement != nil && p.spec.Placement.Policy != v1alpha1.PlacementReplicate
+	once := p.spec.Placement != nil && p.policy() != v1alpha1.PlacementReplicate
 	counted := map[key.ReplicaID]bool{}
 	for i := range p.Schedule.Assignments {
 		if a := &p.Schedule.Assignments[i]; once && a.State != v1alpha1.StateLeaving {

@@ -69,6 +69,14 @@ func (p *Plan) Local() scheduling.Target { return scheduling.Target{Namespace: p
 // InFleet tells whether clusters of the fleet take part.
 func (p *Plan) InFleet() bool { return p.inFleet }
 
+// policy of the placement. It is empty for a service without one, or that names clusters alone.
+func (p *Plan) policy() v1alpha1.PlacementPolicy {
+	if p.spec.Placement == nil {
+		return ""
+	}
+	return p.spec.Placement.Policy
+}
+
 // Stopped tells that nobody wants any replicas. A role with scaling may start some again.
 func (p *Plan) Stopped() bool {
 	return p.groups == 0 || !slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Replicas > 0 || r.scaling != nil })

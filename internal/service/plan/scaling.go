@@ -187,7 +187,7 @@ func (p *Plan) ScaledRoles() []*Role {
 // rollout. Replicate runs all of them in each cluster. What leaves a cluster is not among them.
 func (p *Plan) MostReplicas(r *Role) int {
 	copies := 1
-	if s := p.spec.Placement; s != nil && s.Policy == v1alpha1.PlacementReplicate {
+	if p.policy() == v1alpha1.PlacementReplicate {
 		copies = 0
 		for i := range p.Clusters {
 			if !p.Clusters[i].Leaving {

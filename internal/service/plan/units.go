@@ -114,9 +114,10 @@ func (p *Plan) units(running *Running) []unit {
 
 // absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose
 // pods wait for a node. Replicas that serve where they leave, until they have started here, are not absent: the rollout would wait for
-// the room that its own extra replica has. A cluster in which nothing of the service runs so far holds up no rollout in the others.
+// the room that its own extra replica has. A cluster in which nothing of the service runs so far holds up no rollout in the others, unless
+// these share the replicas with it: one that is wanted there is missing in them.
 func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]bool) []unit {
-	if len(there) == 0 {
+	if len(there) == 0 && !p.spreads() {
 		return nil
 	}
 	var all []unit
@@ -180,6 +181,11 @@ func (p *Plan) unitsOf(c *ClusterPlan, running *Running) []unit {
 		}
 	}
 	return all
+}
+
+// spreads tells whether clusters of the fleet share the replicas of the service.
+func (p *Plan) spreads() bool {
+	return p.inFleet && p.policy() == v1alpha1.PlacementSpread
 }
 
 // unitIndex is the index of the unit that a replica is in.

@@ -43,7 +43,6 @@ func TestAbsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Plan{
 				Service: naming.Identity{Name: "svc", Grouped: tc.groups > 0}, groups: max(tc.groups, 1),
-				spec: &v1alpha1.InferenceServiceSpec{}, snapshot: &scheduling.Snapshot{},
 				Rollout: Rollout{Rollout: v1alpha1.Rollout{MaxUnavailable: ptr.To[int32](1), MaxSurge: ptr.To[int32](0), Partition: ptr.To[int32](0)}},
 				Roles: []*Role{
 					{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: tc.prefill, engine: launch.EngineSGLang},
@@ -88,6 +87,43 @@ func TestAbsent(t *testing.T) {
 				got = append(got, strings.Join(text, " "))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestAbsentElsewhere changes a single replica that runs, while two others wait in a cluster in which nothing runs so far.
+func TestAbsentElsewhere(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		policy v1alpha1.PlacementPolicy
+		want   []bool
+	}{
+		"Spread":    {"One of three replicas serves, and two have to.", v1alpha1.PlacementSpread, []bool{false, false, false}},
+		"Replicate": {"Each cluster has replicas of its own.", v1alpha1.PlacementReplicate, []bool{true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{
+				Service: naming.Identity{Name: "svc"}, groups: 1, snapshot: &scheduling.Snapshot{}, inFleet: true,
+				spec:    &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{Policy: tc.policy}},
+				Rollout: Rollout{Rollout: v1alpha1.Rollout{Partition: ptr.To[int32](0)}},
+				Roles:   []*Role{{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 3}},
+			}
+			here, there := ClusterPlan{Target: scheduling.Target{Cluster: "a"}}, ClusterPlan{Target: scheduling.Target{Cluster: "b"}}
+			here.Groups = []Group{{Replicas: []Replica{p.replica(&here, p.Roles[0], 0, 0)}}}
+			there.Pending = []Replica{p.replica(&there, p.Roles[0], 0, 1), p.replica(&there, p.Roles[0], 0, 2)}
+			p.Clusters = []ClusterPlan{here, there}
+			running := &Running{Revision: map[string]string{"w": "new"}, Replica: func(key.Key) rollout.State {
+				return rollout.State{Exists: true, Revision: "old", RunningRevision: "old", Serving: true}
+			}}
+			units := p.units(running)
+			states := make([]rollout.Unit, len(units))
+			for i := range units {
+				states[i] = units[i].state(running)
+			}
+			if diff := cmp.Diff(tc.want, rollout.Release(states, rollout.Policy{MaxUnavailable: 1})); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

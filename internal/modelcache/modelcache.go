@@ -94,6 +94,7 @@ func (m *Cache) Plan() error {
 	if err := composite.Refusal(composite.ReasonInvalidSpec, m.plan.RefuseOtherWeights(m.call.Request.ObservedKeys())); err != nil {
 		return err
 	}
+	m.plan.KeepClaim(observe.CacheClaim(m.call.Request, m.plan.Weights.Hash))
 	var err error
 	if m.renderer, err = render.New(m.plan); err != nil {
 		return err

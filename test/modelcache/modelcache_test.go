@@ -482,6 +482,55 @@ func TestAnew(t *testing.T) {
 	}
 }
 
+// TestRestored proves that a ModelCache which was restored from a backup goes on with its claim. It has another UID and no status then. Its
+// Job finds the weights in the claim, which the services have.
+func TestRestored(t *testing.T) {
+	cases := map[string]struct{ reason, fields string }{
+		"Here":      {"The claim is beside the ModelCache.", ""},
+		"Elsewhere": {"An Object has the claim of another cluster.", ", clusters: [east]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			c := f.add("qwen", cache(tc.fields))
+			// claim is the name of the claim, mounted the one that Jobs fill, and said the one that services are told.
+			claim, mounted, said := "", "", ""
+			load := func() {
+				for range 6 {
+					f.round()
+					for k, r := range c.req.GetObserved().GetResources() {
+						o := r.GetResource()
+						if manifest := kube.Lookup(o, "spec", "forProvider", "manifest"); manifest != nil {
+							o = manifest.GetStructValue()
+						}
+						switch {
+						case strings.Contains(k, "persistentvolumeclaim/"):
+							claim = kube.Lookup(o, "metadata", "name").GetStringValue()
+						case strings.Contains(k, "job/"):
+							volume := kube.Elements(kube.Lookup(o, "spec", "template", "spec").GetStructValue(), "volumes")[0]
+							mounted = kube.Lookup(volume.GetStructValue(), "persistentVolumeClaim", "claimName").GetStringValue()
+						}
+					}
+					c.complete()
+				}
+				said = kube.Lookup(c.req.GetObserved().GetComposite().GetResource(), "status", "claimName").GetStringValue()
+			}
+			load()
+			before := claim
+			mounted = ""
+			xr := kube.With(c.req.GetObserved().GetComposite().GetResource(), structpb.NewStringValue("restored"), "metadata", "uid")
+			c.req.Observed.Composite.Resource = kube.With(xr, structpb.NewNullValue(), "status")
+			load()
+			if diff := cmp.Diff([]string{before, before, before}, []string{claim, mounted, said}); diff != "" || before == "" {
+				t.Errorf("%s\nthe claim, what the Job fills, what services are told: -want +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff("TRUE Loaded", fixture.Condition(c.call(f.found()), "ModelReady")); diff != "" {
+				t.Errorf("ModelReady: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRequirements shows what is read: nothing of other namespaces, in either flavour.
 func TestRequirements(t *testing.T) {
 	fn := function.Start(t)

@@ -60,6 +60,19 @@ func CacheSnapshot(req incoming.Request, p *v1alpha1.Placement, now time.Time) s
 	return snapshot
 }
 
+// CacheClaim returns the name of the claim that a ModelCache has for weights of a hash, or nothing. It is the same in all clusters.
+func CacheClaim(req incoming.Request, hash string) string {
+	for _, k := range req.ObservedKeys() {
+		if k.Kind != key.PersistentVolumeClaim || k.Name != hash {
+			continue
+		}
+		if name := claimView.In(req.Observed(k)).Metadata.Name; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // CacheUsers returns the InferenceClusters in which services are placed that name a ModelCache. Their capacity
 // requests say that. Whoever else writes such a request has a cache loaded that is the tenant's own. They are not known until
 // Crossplane has answered, nor while a request cannot be read: it may be of a service that needs the cache.

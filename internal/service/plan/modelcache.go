@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
@@ -105,6 +106,14 @@ func (p *Plan) cacheDemand() *scheduling.Demand {
 		Placement:       p.spec.Placement,
 		Groups:          []reservation.ReplicaGroup{{Name: key.GroupOf(0), Replicas: []reservation.ReplicaRequest{{Name: CacheReplica, Pods: map[string]int64{pod: 1}}}}},
 		PodRequirements: map[string]capacity.PodRequirements{pod: {Tolerations: capacity.TolerationsOf(p.Weights.Loader.Tolerations)}},
+	}
+}
+
+// KeepClaim goes on with the claim that a ModelCache has, whatever its name. That has the UID of the ModelCache, which is another one after
+// it was restored from a backup.
+func (p *Plan) KeepClaim(name string) {
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		p.Weights.ClaimName, p.Weights.LoaderName = name, name
 	}
 }
 

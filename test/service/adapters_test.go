@@ -210,6 +210,28 @@ func TestAdaptersStay(t *testing.T) {
 	}
 }
 
+// TestAdaptersNamed proves that the claim stays without spec.adapterCache while a template mounts it, such as for --lora-modules.
+func TestAdaptersNamed(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	l := begin(t, withAdapters())
+	l.call()
+	l.settle()
+	l.set(claim, bound)
+	l.call()
+	l.spec(strings.Replace(withoutAdapters(), "{containers:", "{volumes: [{name: a, persistentVolumeClaim: {claimName: "+claimed+"}}], containers:", 1))
+	for range 3 {
+		l.call()
+		l.settle()
+	}
+	l.want("The template mounts it.", "TRUE NoCache", replica, replica, claim)
+	l.spec(withoutAdapters())
+	for range 3 {
+		l.call()
+		l.settle()
+	}
+	l.want("Nothing mounts it.", "TRUE NoCache", replica, replica)
+}
+
 // TestAdaptersChanged proves that a claim which exists has to be what the spec says, and that the service
 // keeps it until then. The schema refuses such a change, too.
 func TestAdaptersChanged(t *testing.T) {

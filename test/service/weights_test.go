@@ -187,6 +187,56 @@ func TestWeights(t *testing.T) {
 	l.want("Nobody uses the former claim.", "TRUE Loaded", replica, replica, claim)
 }
 
+// TestOwnClaimNamed proves that a claim stays which the service has made, and which its spec names in another way. The newest pods mount it.
+func TestOwnClaimNamed(t *testing.T) {
+	const claim, replica, role = "PersistentVolumeClaim", "LeaderWorkerSet", "{name: w, componentType: worker, replicas: 2, template: {spec: {containers: [{name: vllm, image: vllm}]}}}"
+	cases := map[string]struct {
+		reason, spec, model string
+		warning             string
+	}{
+		"Cache":  {"The Job finds the weights in it.", "model: {uri: \"hf://Qwen/Qwen3-8B\", revision: one, cache: {claimName: CLAIM}}\nroles: [" + role + "]", "TRUE Loaded", "spec.model.cache.claimName"},
+		"Source": {"The weights are where they were.", "model: {uri: \"pvc://CLAIM/qwen3-8b\"}\nroles: [" + role + "]", "TRUE NoCache", "spec.model.uri"},
+		"Volume": {
+			"A template may mount it.", "roles: [" + strings.Replace(role, "{containers:", "{volumes: [{name: m, persistentVolumeClaim: {claimName: CLAIM}}], containers:", 1) + "]",
+			"TRUE NoCache", "spec.roles",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := loaded(t)
+			of := ""
+			for key, r := range l.req.GetObserved().GetResources() {
+				if strings.HasPrefix(key, "persistentvolumeclaim/") {
+					of = kube.Lookup(r.GetResource(), "metadata", "name").GetStringValue()
+				}
+			}
+			l.spec(fixture.Service("\n" + strings.ReplaceAll(tc.spec, "CLAIM", of) + "\n"))
+			for range 4 {
+				l.call()
+				l.set("Job", complete)
+				l.settle()
+			}
+			l.want(tc.reason, tc.model, replica, replica, claim)
+			warnings := ""
+			for _, c := range l.fn.Run(t, l.req).GetConditions() {
+				if c.GetType() == "NoWarnings" {
+					warnings = c.GetMessage()
+				}
+			}
+			if want := tc.warning + ": names claim " + of + ", which this service has made"; !strings.Contains(warnings, want) {
+				t.Errorf("NoWarnings: want %q, got %q", want, warnings)
+			}
+			l.spec(revision("one"))
+			for range 4 {
+				l.call()
+				l.set("Job", complete)
+				l.settle()
+			}
+			l.want("The way back finds it, too.", "TRUE Loaded", replica, replica, claim)
+		})
+	}
+}
+
 // TestUnfinished proves that a revision which was never loaded leaves no claim behind once another one is wanted, and that
 // what serves keeps its own. What may have been loaded stays.
 func TestUnfinished(t *testing.T) {

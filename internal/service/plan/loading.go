@@ -3,9 +3,11 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -26,7 +28,7 @@ Weights are loaded in these steps, in each cluster by itself:
     and are then released as spec.rollout says.
  5. The claim of former weights goes when all replicas serve with the newest ones. Kubernetes keeps it
     until no pod uses it any more (kubernetes.io/pvc-protection). If they never were complete, it goes at once. Where roles may run no replicas until a
-    request starts them, it stays until the newest ones are there, and these are loaded meanwhile.
+    request starts them, it stays until the newest ones are there, and these are loaded meanwhile. One that the newest templates mount stays.
 
 A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
 fails the Job all the same, it is made anew after retryAfter.
@@ -123,6 +125,7 @@ func (p *Plan) load(running *Running) {
 	if running.Weights == nil {
 		return
 	}
+	named := p.namedClaims()
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if c.NotStarted || c.Unschedulable {
@@ -142,17 +145,61 @@ func (p *Plan) load(running *Running) {
 				adapters = claim
 			case p.Weights != nil && claim.Key == c.claimKey(p.Weights):
 				newest = claim
-			case mayUse(claim):
+			case mayUse(claim) || named[claim.cache(p.Service).ClaimName]:
 				c.Caches = append(c.Caches, claim.cache(p.Service))
 			case view.complete(claim.cache(p.Service)):
 				unused = append(unused, claim.cache(p.Service))
 			}
 		}
-		c.AdapterClaim = p.adapterClaim(c, adapters, running)
+		c.AdapterClaim = p.adapterClaim(c, adapters, named, running)
 		c.HasFormer = c.hasFormer(running)
 		if p.Weights != nil {
 			c.loadNewest(p, newest, unused, &view, running)
 			c.await(running)
+		}
+	}
+	p.warnOfOwnClaim(named)
+}
+
+// namedClaims are the claims that the newest templates mount. One of them may be a former claim of the service itself, by spec.model or by a
+// volume of a template. It stays, because these pods could not start again without it.
+func (p *Plan) namedClaims() map[string]bool {
+	all := map[string]bool{}
+	for _, r := range p.Roles {
+		for _, t := range r.templates() {
+			for i := range t.Spec.Volumes {
+				if v := t.Spec.Volumes[i].PersistentVolumeClaim; v != nil {
+					all[v.ClaimName] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// warnOfOwnClaim warns of a claim that stays only because the spec names it.
+func (p *Plan) warnOfOwnClaim(named map[string]bool) {
+	newest := ""
+	if p.Weights != nil && p.Weights.Own {
+		newest = p.Weights.ClaimName
+	}
+	for i := range p.Clusters {
+		kept := p.Clusters[i].Caches
+		if a := p.Clusters[i].AdapterClaim; a != nil && p.Adapters == nil {
+			kept = append(slices.Clone(kept), *a)
+		}
+		for _, c := range kept {
+			if !named[c.ClaimName] || c.ClaimName == newest {
+				continue
+			}
+			at := field.NewPath("spec", "roles")
+			if m := p.spec.Model; m != nil && m.Cache != nil && m.Cache.ClaimName == c.ClaimName {
+				at = field.NewPath("spec", "model", "cache", "claimName")
+			} else if m != nil && m.Source().Claim == c.ClaimName {
+				at = field.NewPath("spec", "model", "uri")
+			}
+			p.warn(at, "names claim %s, which this service has made: it stays while it is named, and is deleted with the service. Use a claim of your own, or a ModelCache", c.ClaimName)
+			return
 		}
 	}
 }

@@ -106,6 +106,8 @@ func (r *observedState) progress(j *job, left deferred) string {
 	switch {
 	case apimeta.IsStatusConditionTrue(s.Status.Conditions, string(batchv1.JobSuspended)):
 		return "Job " + j.name + " is suspended, for example by Kueue: whoever did that has to let it run"
+	case s.Status.Active == 0 && s.Status.Terminating > 0:
+		return "Job " + j.name + " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
 	case s.Status.Active == 0:
 		return "Job " + j.name + " has no pod so far: if that lasts, its events say why"
 	case s.Status.Ready == 0 && j.key.Cluster != "":

@@ -33,10 +33,11 @@ type jobStatus struct {
 		DeletionTimestamp string `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Status struct {
-		Active     int32              `json:"active"`
-		Ready      int32              `json:"ready"`
-		Failed     int32              `json:"failed"`
-		Conditions []metav1.Condition `json:"conditions"`
+		Active      int32              `json:"active"`
+		Ready       int32              `json:"ready"`
+		Failed      int32              `json:"failed"`
+		Terminating int32              `json:"terminating"`
+		Conditions  []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 

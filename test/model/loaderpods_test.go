@@ -99,3 +99,25 @@ func TestAdapterPodsElsewhere(t *testing.T) {
 		t.Errorf("It is loaded.\n-want +got:\n%s", diff)
 	}
 }
+
+// TestAdapterNodeLost tells of a pod that has to go before the Job makes another one. Events of the Job do not say so.
+func TestAdapterNodeLost(t *testing.T) {
+	r := begin(t, claims("=u1"), targets("v1 1"))
+	r.call()
+	for k, o := range r.req.GetObserved().GetResources() {
+		if strings.HasPrefix(k, "job/") {
+			o.Resource = kube.With(o.GetResource(), structpb.NewStructValue(fixture.YAML(t, `{terminating: 1}`)), "status")
+		}
+	}
+	r.rsp, _ = fixture.Reconcile(t, r.fn, r.req, r.w)
+	got := ""
+	for _, c := range r.rsp.GetConditions() {
+		if c.GetType() == "AdaptersLoaded" {
+			got = c.GetReason() + ": " + c.GetMessage()
+		}
+	}
+	const want = "has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
+	if !strings.HasPrefix(got, "Loading: ") || !strings.HasSuffix(got, want) {
+		t.Errorf("want Loading: ... %s\ngot  %s", want, got)
+	}
+}

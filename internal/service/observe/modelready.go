@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
@@ -163,6 +164,8 @@ func (r *ObservedState) loads(c *plan.ClusterPlan, pods podFacts) string {
 	case !state.Readable():
 	case find(j.Status.Conditions, string(batchv1.JobSuspended)).Status == composite.True:
 		return " is suspended, for example by Kueue: whoever did that has to let it run"
+	case j.Status.Active == 0 && j.Status.Terminating > 0:
+		return " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
 	case j.Status.Active == 0:
 		return " has no pod so far: if that lasts, its events say why"
 	case pods.unscheduled > 0:
@@ -191,8 +194,14 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (facts podFacts, progress st
 		return facts, progress
 	}
 	said, last := []string{}, loadedSoFar{}
+	active := slices.ContainsFunc(pods, func(p *pod) bool { return p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodRunning })
 	for _, p := range pods {
 		last.read(p)
+		if ended := p.Status.Phase == corev1.PodFailed; ended && active {
+			// The Job has made another pod, such as after an eviction. It keeps this one until it is complete.
+			said = append(said, ", after "+word(p.Status.Reason, "Failed"))
+			continue
+		}
 		p.Status.InitContainerStatuses = slices.DeleteFunc(p.Status.InitContainerStatuses, containerStatus.saysProgress)
 		facts.add(p)
 		for _, s := range p.Status.ContainerStatuses {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,26 @@ func (s *scene) loaderPod(edits ...edit[corev1.Pod]) *scene {
 	s.required[require.Loader(s.plan.Clusters[0].Loading.Job)] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: encode(s.tb, p)}}}
 	return s
 }
+
+// anotherLoader answers it with one more pod.
+func (s *scene) anotherLoader(edits ...edit[corev1.Pod]) *scene {
+	k := require.Loader(s.plan.Clusters[0].Loading.Job)
+	all := s.required[k].GetItems()
+	s.loaderPod(edits...)
+	one := s.required[k].GetItems()[0]
+	one.Resource.Fields["metadata"].GetStructValue().Fields["name"] = structpb.NewStringValue("qwen-model-1-a-y8y8y")
+	s.required[k].Items = append(all, one)
+	return s
+}
+
+// evicted fails a loading pod.
+func evicted(p *corev1.Pod) {
+	p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: p.Status.ContainerStatuses}
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+}
+
+// going lets a loading pod go.
+func going(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(at(5)) }
 
 // remoteLoader is a loading Job in the cluster east, whose pod an Object observes.
 func (s *scene) remoteLoader(synced map[string]any, edits ...edit[corev1.Pod]) {
@@ -170,6 +191,34 @@ func TestModelReady(t *testing.T) {
 				s.loads().see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status = batchv1.JobStatus{} }))
 			},
 			want: "False Loading: Job qwen-model-1-a has no pod so far: if that lasts, its events say why",
+		},
+		"NodeLost": {
+			reason: "Its pod is to go, and its node does not say that it is gone.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(going).see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status = batchv1.JobStatus{Terminating: ptr.To[int32](1)} }))
+			},
+			want: "False Loading: Job qwen-model-1-a has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer",
+		},
+		"Evicted": {
+			reason: "A pod has failed, and the Job keeps it. Another one loads.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(evicted).anotherLoader().see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status.Failed = 1 }))
+			},
+			want: "False Loading: Job qwen-model-1-a loads them, after Evicted",
+		},
+		"EvictedLast": {
+			reason: "There is no other one so far.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(evicted).see(jobKey, loadingJob(func(j *batchv1.Job) { j.Status = batchv1.JobStatus{Failed: 1} }))
+			},
+			want: "False LoadFailed: pod qwen-model-1-a-x7x7x: Evicted, and it tries again",
+		},
+		"EvictedAgain": {
+			reason: "The other one cannot start.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(evicted).anotherLoader(waits("ErrImagePull")).see(jobKey, loadingJob())
+			},
+			want: "False LoadFailed: pod qwen-model-1-a-y8y8y: container loader: ErrImagePull, after Evicted, and it tries again",
 		},
 		"NoNode": {
 			reason: "No node has room for its pod.", scene: func(s *scene) { s.loads().loaderPod(nowhere).see(jobKey, loadingJob()) },

@@ -39,10 +39,11 @@ type claim struct {
 type job struct {
 	Metadata metadata `json:"metadata"`
 	Status   struct {
-		Active     int32       `json:"active"`
-		Ready      int32       `json:"ready"`
-		Failed     int32       `json:"failed"`
-		Conditions []condition `json:"conditions"`
+		Active      int32       `json:"active"`
+		Ready       int32       `json:"ready"`
+		Failed      int32       `json:"failed"`
+		Terminating int32       `json:"terminating"`
+		Conditions  []condition `json:"conditions"`
 	} `json:"status"`
 }
 

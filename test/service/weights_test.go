@@ -410,6 +410,20 @@ func TestWeightsStay(t *testing.T) {
 	}
 }
 
+// TestVolumeLost proves that no replica starts with a claim whose volume was deleted, and that the replicas which run stay. If the volume is
+// there again, the Job finds the weights.
+func TestVolumeLost(t *testing.T) {
+	const claim, replica = "PersistentVolumeClaim", "LeaderWorkerSet"
+	l := loaded(t)
+	l.set(claim, `{phase: Lost}`)
+	l.spec(strings.Replace(revision("one"), "replicas: 2", "replicas: 3", 1))
+	l.want("The volume is gone.", "FALSE LoadFailed", replica, replica, claim)
+	l.set(claim, `{phase: Bound}`)
+	l.want("It is back.", "FALSE Loading", "Job", replica, replica, claim)
+	l.set("Job", complete)
+	l.want("The third replica starts.", "TRUE Loaded", "Job", replica, replica, replica, claim)
+}
+
 // TestLoadingJob proves that the Job that loads is another one when the platform team changes it, and
 // that a Job from before the claim says nothing about the claim.
 func TestLoadingJob(t *testing.T) {

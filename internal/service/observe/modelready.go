@@ -46,10 +46,13 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	case !l.Renders:
 		s := e.byKey[e.plan.ClaimKey(c)]
 		if s != nil && s.reason == ReasonDeleting {
-			return v1alpha1.CacheLoading, s.String() + ": " + s.message + ", which takes until no pod uses it: a change of spec.model.cache makes another claim"
+			return v1alpha1.CacheLoading, s.String() + ": " + s.message + ", which takes until no pod uses it: " + e.anotherClaim()
 		}
 		if s != nil && s.reason != "" {
 			return v1alpha1.CacheLoading, s.String() + ": " + s.message
+		}
+		if s != nil && e.state.claim(s.key).Lost {
+			return v1alpha1.CacheFailed, s.String() + ": has lost its volume, and the weights with it: delete it, and it is made anew once no pod uses it, or " + e.anotherClaim()
 		}
 		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + " is about to be made"
 	}
@@ -67,6 +70,14 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 		return v1alpha1.CacheLoading, s.String() + e.state.loads(c, pods) + progress
 	}
 	return v1alpha1.CacheLoading, s.String() + ": " + s.message + progress
+}
+
+// anotherClaim says what makes another claim.
+func (e *evaluator) anotherClaim() string {
+	if e.plan.Service.OfCache {
+		return "another ModelCache has another claim"
+	}
+	return "a change of spec.model.cache makes another claim"
 }
 
 // modelReady tells of the clusters that have failed, or else of all that load.

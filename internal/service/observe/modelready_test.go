@@ -253,6 +253,36 @@ func TestModelReady(t *testing.T) {
 			},
 			want: "False Loading: PersistentVolumeClaim qwen-model-1: is being deleted, which takes until no pod uses it: a change of spec.model.cache makes another claim",
 		},
+		"DeletingShared": {
+			reason: "The spec of a ModelCache cannot be changed.",
+			scene: func(s *scene) {
+				s.loads()
+				c := &s.plan.Clusters[0]
+				c.Loading.Renders, s.plan.Service.OfCache = false, true
+				claim := &corev1.PersistentVolumeClaim{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
+				}
+				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
+				claim.DeletionTimestamp = ptr.To(at(1))
+				s.see(s.plan.ClaimKey(c).String(), claim)
+			},
+			want: "False Loading: PersistentVolumeClaim qwen-model-1: is being deleted, which takes until no pod uses it: another ModelCache has another claim",
+		},
+		"Lost": {
+			reason: "Somebody has deleted its volume.",
+			scene: func(s *scene) {
+				s.loads()
+				c := &s.plan.Clusters[0]
+				c.Loading.Renders = false
+				claim := &corev1.PersistentVolumeClaim{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
+					Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost},
+				}
+				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
+				s.see(s.plan.ClaimKey(c).String(), claim)
+			},
+			want: "False LoadFailed: PersistentVolumeClaim qwen-model-1: has lost its volume, and the weights with it: delete it, and it is made anew once no pod uses it, or a change of spec.model.cache makes another claim",
+		},
 		"Remote": {
 			reason: "In another cluster the Job is known.", remote: true, scene: func(s *scene) { s.loads().seeRemote("cluster/east/"+jobKey, loadingJob(), synced("True", "")) },
 			want: "False Loading: cluster east: Job qwen-model-1-a loads them",

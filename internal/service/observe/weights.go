@@ -160,7 +160,7 @@ func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 	v.Size = larger(v.Size, there.Spec.Resources.Requests[string(corev1.ResourceStorage)])
 	if state.Readable() {
 		v.UID, v.Created = uid.Text(found), created(found)
-		v.Bound = there.Status.Phase == corev1.ClaimBound
+		v.Bound, v.Lost = there.Status.Phase == corev1.ClaimBound, there.Status.Phase == corev1.ClaimLost
 		v.Deleting = v.Deleting || found.DeletionTimestamp() != ""
 	}
 	return v

@@ -101,8 +101,8 @@ type ClaimView struct {
 	Size, StorageClassName, AccessMode string
 	Created                            time.Time
 	Deleting                           bool
-	// Bound tells that it is known to have a volume.
-	Bound bool
+	// Bound tells that it is known to have a volume, and Lost that it had one that is gone.
+	Bound, Lost bool
 }
 
 // A JobView is an observed loading Job.
@@ -327,7 +327,7 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view
 	}
 	stale := job.Exists && (!current || !job.Failed.IsZero() && running.Now.Sub(job.Failed) > retryAfter)
 	// The Job stays until the status has it. Otherwise a failed apply could lose that it is complete.
-	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting)
+	l.Renders = l.Wanted && !done && !c.Leaving && !stale && (!w.Own || claim != nil && !claim.Deleting && !claim.Lost)
 	if limit := p.loaderPods(c); limit > 0 && l.Renders && job.Active {
 		l.FindsPods, l.FailedPods, l.PodNames = true, job.FailedPods, view.PodNames(limit)
 	}
@@ -349,7 +349,7 @@ func (l *Loading) loaded(w *Weights, claim *ClaimView, view *WeightsView, job Jo
 	uid, done := view.Loaded(w.Hash, w.ClaimName)
 	if w.Own {
 		l.Wanted = l.Wanted || claim != nil
-		there := claim != nil && !claim.Deleting
+		there := claim != nil && !claim.Deleting && !claim.Lost
 		return done && there && (claim.UID == "" || claim.UID == uid),
 			job.Exists && there && (job.Created.IsZero() || !job.Created.Before(claim.Created))
 	}

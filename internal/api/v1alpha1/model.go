@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/check"
@@ -148,6 +149,8 @@ const (
 	maxURI = 512
 	// imageRule is what the URI of an image has to be.
 	imageRule = "must be oci://{image}, such as oci://ghcr.io/acme/qwen:8b: its path is in lower case, and may have a registry before it, and a tag or a whole digest after it"
+	// claimRule is what the claim in a URI has to be.
+	claimRule = "must be pvc://{claim}/{path}: each part of a claim between dots has lower case letters, digits and '-', and starts and ends with a letter or digit"
 	// nameRule is what the name of a model has to be.
 	nameRule = "must consist of letters, digits, '-', '.', '_', '/' and ':', and start with a letter or digit"
 )
@@ -206,6 +209,9 @@ func validateModel(at *field.Path, m *Model) field.ErrorList {
 	if image, is := strings.CutPrefix(m.URI, schemeImage); is && len(errs) == 0 && !imageref.Valid(image) {
 		errs = append(errs, field.Invalid(at.Child("uri"), text.Value(m.URI), imageRule))
 	}
+	if claim := m.Source().Claim; claim != "" && len(errs) == 0 && len(validation.IsDNS1123Subdomain(claim)) > 0 {
+		errs = append(errs, field.Invalid(at.Child("uri"), text.Value(m.URI), claimRule))
+	}
 	// An invalid URI does not say what may be beside it, and what is beside it may be right. Errors are sorted by
 	// path, so that one about revision would come before the one about the URI.
 	known := len(errs) == 0
@@ -241,6 +247,10 @@ func validateSecretKey(at *field.Path, r *SecretKeyRef) field.ErrorList {
 	if r.Key != "" {
 		errs = append(errs, check.Length(at.Child("key"), r.Key, MaxName)...)
 		errs = append(errs, matches(at.Child("key"), r.Key, secretKey, "must be a key of a Secret: letters, digits, '-', '.' and '_'")...)
+		if r.Key == "." || strings.HasPrefix(r.Key, "..") {
+			// An API server refuses the pods, long after the service was accepted.
+			errs = append(errs, field.Invalid(at.Child("key"), text.Value(r.Key), "must be a key of a Secret, which is not '.' and does not start with '..'"))
+		}
 	}
 	return errs
 }

@@ -70,6 +70,14 @@ func TestValidateModel(t *testing.T) {
 			reason: "Storage has names of buckets of its own form.", doc: model("uri: 's3://b/p', credentialsSecretRef: {name: s3}, cache: {claimName: weights}"), schema: []string{"spec.model.uri"},
 			want: []string{`spec.model.uri: Invalid value: "s3://b/p": must be s3://{bucket}/{prefix}: a bucket has 3 to 63 lower case letters, digits, '-' and '.', and starts and ends with a letter or digit`},
 		},
+		"NoClaimOfThatName": {
+			reason: "No API server has such a claim.", doc: model("uri: 'pvc://weights..v2/qwen'"),
+			want: []string{`spec.model.uri: Invalid value: "pvc://weights..v2/qwen": must be pvc://{claim}/{path}: each part of a claim between dots has lower case letters, digits and '-', and starts and ends with a letter or digit`},
+		},
+		"NoKey": {
+			reason: "No API server has pods with such a key.", doc: model("uri: 'hf://a/b', tokenSecretRef: {name: hf, key: ..token}"),
+			want: []string{`spec.model.tokenSecretRef.key: Invalid value: "..token": must be a key of a Secret, which is not '.' and does not start with '..'`},
+		},
 		"UpperCase": {
 			reason: "No node could pull the image.", doc: model("uri: 'oci://ghcr.io/Acme/qwen', path: a"),
 			want: []string{`spec.model.uri: Invalid value: "oci://ghcr.io/Acme/qwen": ` + noImage},

@@ -179,6 +179,8 @@ func (r *ObservedState) loads(c *plan.ClusterPlan, pods podFacts) string {
 		return " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
 	case j.Status.Active == 0:
 		return " has no pod so far: if that lasts, its events say why"
+	case pods.unscheduled > 0 && r.lacksNamedClaim(c):
+		return " has a pod that waits for claim " + r.plan.Weights.ClaimName + ", which does not exist in namespace " + c.Target.Namespace
 	case pods.unscheduled > 0:
 		for _, claim := range r.Weights(c).Claims {
 			if claim.Key == r.plan.ClaimKey(c) && !claim.Bound {

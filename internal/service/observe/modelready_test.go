@@ -238,6 +238,23 @@ func TestModelReady(t *testing.T) {
 			},
 			want: "False Loading: Job qwen-model-1-a has a pod that waits for a node, and claim qwen-model-1 has no volume: if that lasts, the events of both say why",
 		},
+		"NoClaim": {
+			reason: "The name of the claim may be mistyped.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(nowhere).see(jobKey, loadingJob())
+				s.plan.Weights.Own, s.plan.Weights.ClaimName = false, "shared"
+				s.required[require.NamedClaim(s.plan.NamedClaimKey(&s.plan.Clusters[0]))] = &fnv1.Resources{}
+			},
+			want: "False Loading: Job qwen-model-1-a has a pod that waits for claim shared, which does not exist in namespace team-a",
+		},
+		"NoClaimKnown": {
+			reason: "Crossplane has not answered.",
+			scene: func(s *scene) {
+				s.loads().loaderPod(nowhere).see(jobKey, loadingJob())
+				s.plan.Weights.Own, s.plan.Weights.ClaimName = false, "shared"
+			},
+			want: "False Loading: Job qwen-model-1-a has a pod that waits for a node: if that lasts, its events say why",
+		},
 		"Deleting": {
 			reason: "A claim that is deleted stays as long as pods use it.",
 			scene: func(s *scene) {

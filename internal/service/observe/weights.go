@@ -144,6 +144,16 @@ func (r *ObservedState) namedClaim(c *plan.ClusterPlan) plan.ClaimView {
 	return plan.ClaimView{Key: k, Name: w.ClaimName, UID: uid.Text(found), Created: created(found)}
 }
 
+// lacksNamedClaim tells that there is no claim of the name in spec.model.cache.claimName, beside the service. In another cluster, that is
+// not known.
+func (r *ObservedState) lacksNamedClaim(c *plan.ClusterPlan) bool {
+	if r.plan.Weights.Own || c.Target.Remote() {
+		return false
+	}
+	found, answered := r.req.Required(require.NamedClaim(r.plan.NamedClaimKey(c)))
+	return answered && len(found) == 0
+}
+
 // claim reads a claim that exists, or that its cluster was told to make.
 func (r *ObservedState) claim(k key.Key) plan.ClaimView {
 	observed := r.req.Observed(k)

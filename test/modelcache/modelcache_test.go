@@ -150,11 +150,12 @@ func claims(rsp *fnv1.RunFunctionResponse) []string {
 	return slices.Compact(all)
 }
 
-// TestWarning warns of a ModelCache whose model the hub probably does not have. It is ready all the same.
+// TestWarning warns of a ModelCache whose model the hub probably does not have, or that one node alone can mount. It is ready all the same.
 func TestWarning(t *testing.T) {
 	cases := map[string]struct{ xr, want string }{
 		"None":         {cache(""), "TRUE NothingSuspicious"},
 		"Organization": {strings.Replace(cache(""), "Qwen/", "", 1), `FALSE Suspicious: spec.uri: "Qwen3-8B" has no organization`},
+		"OneNode":      {cache(", accessMode: ReadWriteOnce"), "FALSE Suspicious: spec.accessMode: lets only one node mount the claim"},
 		"Commit":       {cache(", revision: 9c925d6"), `FALSE Suspicious: spec.revision: "9c925d6" looks like a part of a commit`},
 	}
 	fn := function.Start(t)

@@ -48,6 +48,10 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 	if w.StorageClassName == "" {
 		w.StorageClassName = policy.ModelCaches.StorageClassName
 	}
+	if w.AccessMode == corev1.ReadWriteOnce {
+		p.warn(field.NewPath("spec", "accessMode"),
+			"lets only one node mount the claim: pods of services that name this ModelCache stay Pending on other nodes. Use ReadWriteMany with a class that nodes can share")
+	}
 	p.Weights = w
 	if p.inFleet {
 		p.Secrets = p.secrets()

@@ -569,6 +569,38 @@ func TestNamedClaim(t *testing.T) {
 	}
 }
 
+// TestNamedClaimOfOthers warns of a claim that another service or a ModelCache has made, and so deletes.
+func TestNamedClaimOfOthers(t *testing.T) {
+	cases := map[string]struct{ reason, labels, want string }{
+		"Nobody": {"It belongs to the user.", "{}", ""},
+		"Itself": {"The service has made it. It keeps the claim, and another warning says so.", "{fusioninfer.io/service: chat}", ""},
+		"Service": {
+			"A new revision there has another claim.", "{fusioninfer.io/service: code}",
+			"spec.model.cache.claimName: names claim shared, which service code has made, and deletes with its next revision: name one ModelCache in both services",
+		},
+		"ModelCache": {
+			"There is a field for it.", "{fusioninfer.io/model-cache: qwen}",
+			"spec.model.cache.claimName: names claim shared, which ModelCache qwen has made, and which goes with it: name it in spec.model.cacheRef",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, strings.NewReplacer("size: 40Gi", "claimName: shared", "image: vllm}", "image: \"vllm/vllm-openai:v0.27.1\"}").Replace(revision("one")))
+			claim := kube.With(namedClaim(l, "first"), structpb.NewStructValue(fixture.YAML(t, tc.labels)), "metadata", "labels")
+			l.req.RequiredResources = map[string]*fnv1.Resources{}
+			for name, s := range l.fn.Run(t, l.req).GetRequirements().GetResources() {
+				if s.GetKind() == "PersistentVolumeClaim" && s.GetMatchName() == "shared" {
+					l.req.RequiredResources[name] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: claim}}}
+				}
+			}
+			got := strings.TrimPrefix(strings.TrimPrefix(noWarnings(l.fn.Run(t, l.req)), "TRUE NothingSuspicious"), "FALSE Suspicious ")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func namedClaim(l *loading, uid string) *structpb.Struct {
 	return fixture.YAML(l.T, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: shared, uid: `+uid+`, creationTimestamp: "2026-05-04T07:00:00Z"}}`)
 }

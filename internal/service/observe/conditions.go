@@ -90,7 +90,7 @@ func (e *evaluator) conditions() []composite.Condition {
 }
 
 func (e *evaluator) noWarnings() composite.Condition {
-	warnings := slices.Concat(e.plan.Warnings, e.lowerRank(), e.losesAdapters())
+	warnings := slices.Concat(e.plan.Warnings, e.lowerRank(), e.losesAdapters(), e.claimOfOthers())
 	if len(warnings) == 0 {
 		return composite.Condition{Type: NoWarnings, Status: composite.True, Reason: ReasonNoneFound}
 	}

@@ -7,15 +7,18 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // A claim is the part of a PersistentVolumeClaim that is read.
@@ -123,25 +126,64 @@ func thatMayHaveLoaded(req incoming.Request) map[weightsOf]bool {
 
 // namedClaim reads the claim that spec.model.cache.claimName names.
 func (r *ObservedState) namedClaim(c *plan.ClusterPlan) plan.ClaimView {
+	found := r.namedObject(c)
+	if !found.Exists() || found.DeletionTimestamp() != "" {
+		return plan.ClaimView{}
+	}
+	return plan.ClaimView{Key: r.plan.NamedClaimKey(c), Name: found.Name(), UID: uid.Text(found), Created: created(found)}
+}
+
+// namedObject is that claim. It does not exist if it cannot be read.
+func (r *ObservedState) namedObject(c *plan.ClusterPlan) incoming.Object {
 	w := r.plan.Weights
 	if w == nil || w.Own {
-		return plan.ClaimView{}
+		return incoming.Object{}
 	}
 	k := r.plan.NamedClaimKey(c)
 	var found incoming.Object
 	if c.Target.Remote() {
 		o, state := remote.Unwrap(r.req.Observed(k))
 		if !state.Readable() {
-			return plan.ClaimView{}
+			return incoming.Object{}
 		}
 		found = o
 	} else if answer, _ := r.req.Required(require.NamedClaim(k)); len(answer) > 0 {
 		found = answer[0]
 	}
-	if found.Name() != w.ClaimName || found.DeletionTimestamp() != "" {
-		return plan.ClaimView{}
+	if found.Name() != w.ClaimName {
+		return incoming.Object{}
 	}
-	return plan.ClaimView{Key: k, Name: w.ClaimName, UID: uid.Text(found), Created: created(found)}
+	return found
+}
+
+// The labels of claims that services and ModelCaches make.
+var (
+	serviceLabel = incoming.NewPath("metadata", "labels", naming.LabelService)
+	cacheLabel   = incoming.NewPath("metadata", "labels", naming.LabelModelCache)
+)
+
+// claimOfOthers warns of a claim in spec.model.cache.claimName that another service or a ModelCache has made. Its maker deletes it.
+func (e *evaluator) claimOfOthers() []plan.Warning {
+	for i := range e.plan.Clusters {
+		c := &e.plan.Clusters[i]
+		if c.Loading == nil {
+			continue
+		}
+		found := e.state.namedObject(c)
+		maker, remedy := "", ""
+		if s := serviceLabel.Text(found); s != "" && s != c.Base {
+			maker, remedy = "service "+text.Value(s)+" has made, and deletes with its next revision", "name one ModelCache in both services"
+		} else if m := cacheLabel.Text(found); m != "" {
+			maker, remedy = "ModelCache "+text.Value(m)+" has made, and which goes with it", "name it in spec.model.cacheRef"
+		}
+		if maker != "" {
+			return []plan.Warning{{
+				Path:    field.NewPath("spec", "model", "cache", "claimName").String(),
+				Message: clusterPrefix(c) + "names claim " + found.Name() + ", which " + maker + ": " + remedy,
+			}}
+		}
+	}
+	return nil
 }
 
 // lacksNamedClaim tells that there is no claim of the name in spec.model.cache.claimName, beside the service. In another cluster, that is

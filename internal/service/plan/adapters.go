@@ -298,35 +298,3 @@ func (p *rolePlanner) checkModel() {
 			"must name the model in plain text, because each adapter in spec.adapterCache has to have it as base_model_name_or_path: write it behind vllm serve, or set spec.model"))
 	}
 }
-
-// oneServer are flags of vLLM with which each engine has one API server, however many ranks there are.
-var oneServer = []string{"--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-multi-port-external-lb"}
-
-// checkServers refuses several API servers. vLLM does not start with them where adapters are loaded at run
-// time, and its newer releases start one for each data-parallel rank (vllm/entrypoints/cli/serve.py).
-func (p *rolePlanner) checkServers() {
-	l := p.role.line
-	if p.adapters == nil || l == nil {
-		return
-	}
-	const flag, remedy = "--api-server-count", "vLLM loads adapters of spec.adapterCache only with one API server: "
-	if g, given := l.Get(flag); given {
-		if g.Known() && g.Value != "1" {
-			p.errs = append(p.errs, field.Invalid(l.pathOf(flag), text.Value(g.Value), remedy+"set it to 1"))
-		}
-		return
-	}
-	all, _ := l.number(1, "--data-parallel-size")
-	local, _ := l.number(1, "--data-parallel-size-local")
-	if max(all, local) > 1 && !l.Has(oneServer...) {
-		p.errs = append(p.errs, field.Invalid(l.pathOf("--data-parallel-size", "--data-parallel-size-local"), max(all, local), remedy+"add "+flag+" 1"+p.where()))
-	}
-}
-
-// where says where a flag of the leader alone has to be.
-func (p *rolePlanner) where() string {
-	if p.role.Nodes > 1 && !p.ownLeader() {
-		return " in a leaderTemplate, because workers serve no requests"
-	}
-	return ""
-}

@@ -101,6 +101,9 @@ func TestAdaptersRefused(t *testing.T) {
 	const at = "spec.roles[0].template.spec.containers[0]."
 	const remedy = "leave spec.adapterCache out, and list adapters in the engine's args, which spec.rollout paces"
 	serve := func(args string) string { return adapted("", `image: vllm, command: [vllm, serve], args: [m`+args+`]`) }
+	onNodes := func(spec string) string {
+		return strings.Replace(spec, "componentType: worker, ", "componentType: worker, multinode: {nodeCount: 2, launcher: VLLMDataParallel}, ", 1)
+	}
 	cases := map[string]struct{ reason, spec, err string }{
 		"SGLang": {
 			reason: "Only vLLM has the resolver.", spec: adapted("", `image: sglang, command: [python3, -m, sglang.launch_server]`),
@@ -137,6 +140,10 @@ func TestAdaptersRefused(t *testing.T) {
 		"Ranks": {
 			reason: "Each rank gets an API server.", spec: serve(", -dp, '2'"),
 			err: at + `args[1]: Invalid value: 2: vLLM loads adapters of spec.adapterCache only with one API server: add --api-server-count 1`,
+		},
+		"RanksOfNodes": {
+			reason: "The launcher makes one rank of each node as many as there are nodes.", spec: onNodes(serve(", --data-parallel-size-local=1")),
+			err: at + `args[1]: Invalid value: 2: vLLM loads adapters of spec.adapterCache only with one API server: add --api-server-count 1 in a leaderTemplate, because workers serve no requests`,
 		},
 		"OneServer":    {reason: "All ranks may have one.", spec: serve(", -dp, '2', --api-server-count, '1'")},
 		"ExternalRank": {reason: "An engine of one rank has one.", spec: serve(", -dp, '2', --data-parallel-rank, '1'")},

@@ -50,7 +50,9 @@ func (p *rolePlanner) lifecycle() {
 	}
 	if leader.engine().StartupProbe != nil {
 		leader.Readiness.StartupSeconds = 0
+		return
 	}
+	p.waitForEngines(times.StartupSeconds)
 }
 
 // drain decides how long the pods of a template go on once they are deleted. What the template says

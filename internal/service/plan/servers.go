@@ -3,9 +3,11 @@ package plan
 import (
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -58,4 +60,28 @@ func (p *rolePlanner) where() string {
 		return " in a leaderTemplate, because workers serve no requests"
 	}
 	return ""
+}
+
+// engineReady is how long API servers of vLLM wait for its engines to load the model, in seconds. Releases without the variable
+// always wait for engineReadySeconds (vllm-project/vllm#27444, and MPClient in vllm/v1/engine/core_client.py).
+const (
+	engineReady        = "VLLM_ENGINE_READY_TIMEOUT_S"
+	engineReadySeconds = 600
+)
+
+// waitForEngines has several API servers of vLLM wait as long as the startup probe does. They end before, and the engine with them. A
+// single one starts to wait only once the engine has started (launch_core_engines in vllm/v1/engine/utils.py).
+func (p *rolePlanner) waitForEngines(seconds int32) {
+	l := p.role.line
+	if l == nil || l.engine != launch.EngineVLLM || seconds <= engineReadySeconds {
+		return
+	}
+	if servers, _ := p.servers(l); servers < 2 {
+		return
+	}
+	for _, t := range []*PodTemplate{&p.role.Leader, &p.role.Worker} {
+		if !t.Headless {
+			t.Env = append(t.Env, t.missing([]corev1.EnvVar{{Name: engineReady, Value: strconv.Itoa(int(seconds))}})...)
+		}
+	}
 }

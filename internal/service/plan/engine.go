@@ -332,6 +332,7 @@ func (p *rolePlanner) warnOfPort() {
 func (p *rolePlanner) warnAbout(t *PodTemplate, path *field.Path) {
 	p.warnOfConnectors(t, path)
 	p.warnOfTopology(t, path)
+	p.warnOfDNS(t, path)
 	if p.launcher() == v1alpha1.LauncherNone {
 		if why := t.parsed.WarnWithoutLauncher(p.role.Nodes); why != "" {
 			p.warn(t.enginePath(path).Child("args"), "%s", why)

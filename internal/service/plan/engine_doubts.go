@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -52,4 +53,20 @@ func (p *rolePlanner) warnOfTopology(t *PodTemplate, path *field.Path) {
 	default:
 		p.warn(at.Key(k), "holds only for the leader of a replica on several nodes, and the workers may run elsewhere: set networkTopology of the gang, or an affinity, in its place")
 	}
+}
+
+// warnOfDNS warns of pods that cannot find each other. LeaderWorkerSet names the leader by a name that only the cluster's DNS has
+// (pkg/utils/pod/pod_utils.go of v0.9.0). Pods on the node's network ask the node's DNS, unless they are told otherwise (getPodDNSType in
+// pkg/kubelet/network/dns/dns.go of Kubernetes).
+func (p *rolePlanner) warnOfDNS(t *PodTemplate, path *field.Path) {
+	asksNode := t.Spec.DNSPolicy == corev1.DNSDefault || t.Spec.HostNetwork && (t.Spec.DNSPolicy == "" || t.Spec.DNSPolicy == corev1.DNSClusterFirst)
+	named := p.launcher() != v1alpha1.LauncherNone || t.says("LWS_LEADER_ADDRESS")
+	if c := t.Spec.DNSConfig; p.role.Nodes == 1 || !asksNode || !named || c != nil && len(c.Nameservers) > 0 {
+		return
+	}
+	policy := corev1.DNSClusterFirst
+	if t.Spec.HostNetwork {
+		policy = corev1.DNSClusterFirstWithHostNet
+	}
+	p.warn(path.Child("spec", "dnsPolicy"), "these pods ask the DNS of their node, which does not have the leader's name, so they do not find each other: set dnsPolicy: %s", policy)
 }

@@ -74,3 +74,39 @@ func TestWarnOfTopology(t *testing.T) {
 		})
 	}
 }
+
+// TestWarnOfDNS shows which pods of a replica on several nodes do not find each other.
+func TestWarnOfDNS(t *testing.T) {
+	const begins = "these pods ask the DNS of their node"
+	const withHostNet = "ClusterFirstWithHostNet"
+	cases := map[string]struct {
+		reason, spec, container string
+		launcher                v1alpha1.Launcher
+		nodes                   int32
+		want                    string
+	}{
+		"HostNetwork": {reason: "The default is the node's DNS there.", spec: "hostNetwork: true", launcher: v1alpha1.LauncherVLLM, nodes: 2, want: withHostNet},
+		"Written":     {reason: "So it is if it is written down.", spec: "hostNetwork: true, dnsPolicy: ClusterFirst", launcher: v1alpha1.LauncherVLLMDataParallel, nodes: 2, want: withHostNet},
+		"Default":     {reason: "Pods with a network of their own can ask for it.", spec: "dnsPolicy: Default", launcher: v1alpha1.LauncherVLLM, nodes: 2, want: "ClusterFirst"},
+		"Own":         {reason: "A command of the user's names the leader, too.", spec: "hostNetwork: true", container: ", --master-addr, $(LWS_LEADER_ADDRESS)", launcher: v1alpha1.LauncherNone, nodes: 2, want: withHostNet},
+		"ByAddress":   {reason: "It may find the leader in another way.", spec: "hostNetwork: true", container: ", --master-addr, 10.0.0.1", launcher: v1alpha1.LauncherNone, nodes: 2},
+		"Told":        {reason: "They ask the cluster's DNS.", spec: "hostNetwork: true, dnsPolicy: ClusterFirstWithHostNet", launcher: v1alpha1.LauncherVLLM, nodes: 2},
+		"Nameservers": {reason: "These may know the name.", spec: "hostNetwork: true, dnsConfig: {nameservers: [10.96.0.10]}", launcher: v1alpha1.LauncherVLLM, nodes: 2},
+		"Node":        {reason: "A pod alone looks for nobody.", spec: "hostNetwork: true", nodes: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := v1alpha1.Role{Name: "r", ComponentType: v1alpha1.ComponentTypeWorker, Template: document(t, `{spec: {`+tc.spec+`, containers: [{name: vllm, image: vllm-openai, args: [m, -dpl, "1"`+tc.container+`]}]}}`)}
+			if tc.nodes > 1 {
+				role.Multinode = multinode(tc.nodes, tc.launcher)
+			}
+			var want []Warning
+			if tc.want != "" {
+				want = []Warning{{Path: "spec.roles[0].template.spec.dnsPolicy", Message: begins + ", which does not have the leader's name, so they do not find each other: set dnsPolicy: " + tc.want}}
+			}
+			if diff := cmp.Diff(want, doubtsOf(t, role, begins)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -71,6 +71,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 func (p *Plan) warnOfSpec(in *inputv1alpha1.Input) {
 	p.Warnings = append(p.Warnings, warnOfSource(field.NewPath("spec", "model"), p.spec.Model)...)
 	p.warnWithoutRouter()
+	p.warnOfName()
 	p.warnOfPorts()
 	p.Warnings = append(p.Warnings, warnOfPlacement(p.spec, p.Roles)...)
 	p.warnOfDisagreement()

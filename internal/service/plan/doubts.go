@@ -3,10 +3,12 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -32,6 +34,28 @@ func (p *Plan) warnWithoutRouter() {
 	if len(names) > 0 {
 		p.warn(field.NewPath("spec", "roles"), "no requests reach %s: add a role of componentType router, unless you send requests to the pods yourself", text.Names(names, maxDoubted))
 	}
+}
+
+// vllmPortName is the name of a Service for which Kubernetes gives all pods of the namespace the variable VLLM_PORT, with an address. vLLM
+// takes it for a number, and ends (get_vllm_port in vllm/envs.py).
+const vllmPortName, vllmPortVariable = "vllm", "VLLM_PORT"
+
+// warnOfName warns of a service whose Service keeps vLLM from starting.
+func (p *Plan) warnOfName() {
+	if p.Service.Name != vllmPortName || p.endpoint() == nil || !slices.ContainsFunc(p.Roles, (*Role).takesLinks) {
+		return
+	}
+	p.warn(field.NewPath("metadata", "name"),
+		"Kubernetes tells all pods of the namespace of the Service %s by the variable %s, with which vLLM ends at once: use another name, add a router, or set enableServiceLinks: false in the templates",
+		vllmPortName, vllmPortVariable)
+}
+
+// takesLinks tells whether pods of a role get variables of Services, which the user's own replace.
+func (r *Role) takesLinks() bool {
+	return slices.ContainsFunc(r.templates(), func(t locatedTemplate) bool {
+		return ptr.Deref(t.Spec.EnableServiceLinks, true) &&
+			!slices.ContainsFunc(t.engine().Env, func(e corev1.EnvVar) bool { return e.Name == vllmPortVariable })
+	})
 }
 
 // warnOfPorts warns of workers on several ports without a router. Their Service then leaves all requests to the first role.

@@ -9,8 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
+	"github.com/fusioninfer/function-inferenceservice/internal/naming"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
 // doubted returns the warnings about some path of a spec.
@@ -103,6 +106,48 @@ func TestWarnWithoutRouter(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfName shows which services have a Service with which vLLM does not start.
+func TestWarnOfName(t *testing.T) {
+	const router = `, {name: r, componentType: router}`
+	with := func(pod, container string) string {
+		return strings.Replace(strings.Replace(aWorker, "spec: {", "spec: {"+pod, 1), "image: x, ", "image: x, "+container, 1)
+	}
+	warning := []Warning{{"metadata.name", "Kubernetes tells all pods of the namespace of the Service vllm by the variable VLLM_PORT, with which vLLM ends at once: use another name, add a router, or set enableServiceLinks: false in the templates"}}
+	cases := map[string]struct {
+		reason, name, roles string
+		want                []Warning
+	}{
+		"VLLM":    {"The Service has the name.", "vllm", aWorker, warning},
+		"SGLang":  {"Other services of the namespace may run vLLM.", "vllm", strings.Replace(aWorker, "vllm, serve, /m", "sglang, serve, --model-path, /m", 1), warning},
+		"Other":   {"The variable is VLLM_CHAT_PORT.", "vllm-chat", aWorker, nil},
+		"Router":  {"There is no such Service.", "vllm", aWorker + router, nil},
+		"NoLinks": {"The pods get no variables of Services.", "vllm", with("enableServiceLinks: false, ", ""), nil},
+		"Own":     {"The user's value counts.", "vllm", with("", "env: [{name: VLLM_PORT, value: '9000'}], "), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &v1alpha1.InferenceServiceSpec{}
+			if err := yaml.UnmarshalStrict([]byte("roles: ["+tc.roles+"]"), s); err != nil {
+				t.Fatal(err)
+			}
+			v1alpha1.Default(s)
+			p, errs := place(naming.Identity{Name: tc.name, Namespace: "ns"}, s, defaultInput(), scheduling.Snapshot{}, nil)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			var got []Warning
+			for _, w := range p.Warnings {
+				if w.Path == "metadata.name" {
+					got = append(got, w)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -113,7 +113,7 @@ type Sidecar struct {
 	Resources *corev1.ResourceRequirements
 	// PoolOnly restricts prefill requests to pods of the service's pool.
 	PoolOnly bool
-	// BootstrapPort is where prefill of SGLang offers its KV cache. 0 is the sidecar's default.
+	// BootstrapPort is where prefill offers its KV cache, with the connectors sglang and mooncake. 0 is the sidecar's default.
 	BootstrapPort int32
 	// ServiceAccount of the pods.
 	ServiceAccount string

@@ -43,8 +43,12 @@ func (p *rolePlanner) sidecar(spec *corev1.PodSpec) *Sidecar {
 	return s
 }
 
-// connectorSGLang is the routing sidecar's protocol for SGLang, and for nothing else.
-const connectorSGLang = "sglang"
+// connectorSGLang is the routing sidecar's protocol for SGLang, and for nothing else. connectorMooncake is that of vLLM's
+// MooncakeConnector.
+const (
+	connectorSGLang   = "sglang"
+	connectorMooncake = "mooncake"
+)
 
 // connectorFor is the routing sidecar's protocol for an engine, if nobody names one.
 func connectorFor(e launch.Engine) string {
@@ -133,50 +137,84 @@ func (p *rolePlanner) warnOfSidecar(c *corev1.Container) {
 		text.Cut(c.Name, maxCommand), ssrfProtection)
 }
 
-// bootstrapPort is where prefill of SGLang offers its KV cache. The routing sidecar tells decode this port, unless a
-// variable says another one (pkg/sidecar/proxy/connector_sglang.go of llm-d-router v0.10.0).
+// bootstrapPort is where prefill of SGLang, or of vLLM with MooncakeConnector, offers its KV cache. The routing sidecar tells decode this
+// port, unless a variable says another one (pkg/sidecar/proxy/connector_sglang.go and options.go of llm-d-router v0.10.0).
 const (
-	bootstrapPort     = 8998
-	flagBootstrapPort = "--disaggregation-bootstrap-port"
+	bootstrapPort         = 8998
+	flagBootstrapPort     = "--disaggregation-bootstrap-port"
+	mooncakeBootstrapPort = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
 )
 
-// bootstrap returns the port at which prefill of SGLang offers its KV cache, or 0 if it is not known.
-func (r *Role) bootstrap() int32 {
-	if r.Type != v1alpha1.ComponentTypePrefiller || r.line == nil || r.line.engine != launch.EngineSGLang {
+// bootstrap returns the port at which prefill offers its KV cache to a routing sidecar's protocol, or 0 if it is not known.
+func (r *Role) bootstrap(protocol string) int32 {
+	if r.Type != v1alpha1.ComponentTypePrefiller || r.line == nil {
 		return 0
 	}
-	g, given := r.line.Get(flagBootstrapPort)
-	if !given && !r.line.Open {
-		return bootstrapPort
+	text := ""
+	switch {
+	case protocol == connectorSGLang && r.line.engine == launch.EngineSGLang:
+		g, given := r.line.Get(flagBootstrapPort)
+		if !given && !r.line.Open {
+			return bootstrapPort
+		}
+		text = g.Value
+	case protocol == connectorMooncake && r.line.engine == launch.EngineVLLM:
+		e := r.Leader.engine()
+		i := slices.IndexFunc(e.Env, func(v corev1.EnvVar) bool { return v.Name == mooncakeBootstrapPort })
+		if i < 0 && len(e.EnvFrom) == 0 {
+			return bootstrapPort
+		}
+		if i >= 0 {
+			text = e.Env[i].Value
+		}
 	}
-	n, err := strconv.ParseInt(g.Value, 10, 32)
+	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 || n > check.MaxPort {
 		return 0
 	}
 	return int32(n)
 }
 
-// planBootstrap has the routing sidecars tell decode of SGLang at which port prefill offers its KV cache. They know
+// bootstrapPath is what sets the port, for a warning.
+func (r *Role) bootstrapPath(protocol string) (path *field.Path, name string) {
+	if protocol == connectorMooncake {
+		return r.Leader.enginePath(r.templates()[len(r.templates())-1].path).Child("env"), mooncakeBootstrapPort
+	}
+	return r.line.pathOf(flagBootstrapPort), flagBootstrapPort
+}
+
+// planBootstrap has the routing sidecars tell decode at which port prefill offers its KV cache. They know
 // one port for all prefill pods.
 func (p *Plan) planBootstrap() {
+	for _, protocol := range []string{connectorSGLang, connectorMooncake} {
+		p.planBootstrapOf(protocol)
+	}
+}
+
+func (p *Plan) planBootstrapOf(protocol string) {
+	speaks := func(r *Role) bool { return r.Sidecar != nil && r.Sidecar.Connector == protocol }
+	if protocol == connectorMooncake && !slices.ContainsFunc(p.Roles, speaks) {
+		return // vLLM with another connector has no such port.
+	}
 	name, port := "", int32(0)
 	for _, r := range p.Roles {
-		n := r.bootstrap()
+		n := r.bootstrap(protocol)
 		switch {
 		case n == 0 || n == port:
 		case port == 0:
 			name, port = r.Name, n
 		default:
-			p.warn(r.line.pathOf(flagBootstrapPort),
+			at, setting := r.bootstrapPath(protocol)
+			p.warn(at,
 				"prefill offers its KV cache at port %d here and at port %d in the role %s, and the routing sidecars tell decode one port for both: set the same %s in both",
-				n, port, name, flagBootstrapPort)
+				n, port, name, setting)
 		}
 	}
 	if port == bootstrapPort {
 		return
 	}
 	for _, r := range p.Roles {
-		if r.Sidecar != nil && r.Sidecar.Connector == connectorSGLang {
+		if speaks(r) {
 			r.Sidecar.BootstrapPort = port
 		}
 	}
@@ -197,7 +235,7 @@ var sidecarConnectors = []sidecarConnector{
 	{name: inputv1alpha1.DefaultKVConnector},
 	{name: "shared-storage", engines: []string{"SharedStorageConnector", "ExampleConnector"}},
 	{name: connectorSGLang},
-	{name: "mooncake", engines: []string{"MooncakeConnector"}},
+	{name: connectorMooncake, engines: []string{"MooncakeConnector"}},
 	{name: "offloading", since: imageref.Version{0, 10, 0}, engines: []string{"OffloadingConnector"}},
 }
 

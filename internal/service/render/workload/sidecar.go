@@ -3,6 +3,7 @@ package workload
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ const (
 
 	envNamespace = "POD_NAMESPACE"
 	envService   = "INFERENCE_SERVICE"
-	// envBootstrapPort is a variable of llm-d's routing sidecar.
-	envBootstrapPort = "SGLANG_BOOTSTRAP_PORT"
+	// envBootstrapPort follows the connector in a variable of llm-d's routing sidecar: SGLANG_BOOTSTRAP_PORT and MOONCAKE_BOOTSTRAP_PORT.
+	envBootstrapPort = "_BOOTSTRAP_PORT"
 )
 
 // addSidecar adds the routing sidecar of decode pods. It is a restartable init container, so it
@@ -47,7 +48,7 @@ func addSidecar(s *plan.Sidecar, r *plan.Role, spec *structpb.Struct) error {
 		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
 		WithSecurityContext(sidecarSecurity(s))
 	if s.BootstrapPort > 0 {
-		c.WithEnv(apply.EnvVar().WithName(envBootstrapPort).WithValue(strconv.Itoa(int(s.BootstrapPort))))
+		c.WithEnv(apply.EnvVar().WithName(strings.ToUpper(s.Connector) + envBootstrapPort).WithValue(strconv.Itoa(int(s.BootstrapPort))))
 	}
 	if s.Tracing != nil {
 		c.WithArgs("--tracing=true")

@@ -102,6 +102,7 @@ func (p *rolePlanner) warnOfFlags() {
 	p.warnWithoutModel()
 	if l := p.role.line; l != nil && !l.Open {
 		p.warnOfNodes(l)
+		p.warnOfBalancing(l)
 		p.warnOfSizes(l)
 	}
 }
@@ -176,6 +177,30 @@ func (p *rolePlanner) warnOfNodes(l *engineLine) {
 	}
 	p.warn(p.path.Child("multinode", "launcher"),
 		"each of the %d pods starts %s with the whole model, because nothing connects them: set launcher: %s, or tell the engine of the other nodes by its flags and $(LWS_LEADER_ADDRESS)", p.role.Nodes, l.engine, launcher)
+}
+
+// externallyBalanced are flags of vLLM with which somebody else spreads the requests over the nodes.
+var externallyBalanced = []string{
+	"--data-parallel-external-lb", "--data-parallel-rank", "--data-parallel-hybrid-lb", "--data-parallel-start-rank", flagManyPorts,
+}
+
+// flagManyPorts makes each rank answer on a port of its own, from that of --port on.
+const flagManyPorts = "--data-parallel-multi-port-external-lb"
+
+// warnOfBalancing warns of data-parallel ranks that get no requests, because nobody spreads them: requests come to the leader alone, and to one
+// port of it (vllm/entrypoints/cli/serve.py and vllm/entrypoints/openai/dp_supervisor.py).
+func (p *rolePlanner) warnOfBalancing(l *engineLine) {
+	if l.engine != launch.EngineVLLM || l.Has("--headless") {
+		return
+	}
+	own := p.role.Nodes > 1 && p.launcher() == v1alpha1.LauncherNone
+	switch i := slices.IndexFunc(externallyBalanced, func(flag string) bool { return l.Has(flag) }); {
+	case l.Has(flagManyPorts):
+		p.warn(l.pathOf(flagManyPorts), "requests come to port %d alone, so the ranks on other ports get none: leave the flag out, and vLLM spreads them over all ranks", p.role.EnginePort)
+	case own && i >= 0:
+		p.warn(l.pathOf(externallyBalanced[i]),
+			"requests come to the leader alone, and with %s it passes none on, so the ranks of other nodes get none: set launcher: %s, with which it does", externallyBalanced[i], v1alpha1.LauncherVLLMDataParallel)
+	}
 }
 
 // gpusOf returns the GPUs of an engine's container. It is 0 if they are not known.

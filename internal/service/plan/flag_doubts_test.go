@@ -175,7 +175,7 @@ func TestWarnOfNodes(t *testing.T) {
 		"SGLang":      {container: `image: x, command: [sglang, serve, --model-path, m]`, want: warning("SGLang", "SGLang")},
 		"Told":        {container: `image: x, command: [vllm, serve, m, -n2, -r, $(LWS_WORKER_INDEX)]`},
 		"ToldSGLang":  {container: `image: x, command: [sglang, serve, --model-path, m, --dist-init-addr, "$(LWS_LEADER_ADDRESS):5000"]`},
-		"DataRanks":   {container: `image: x, command: [vllm, serve, m, --data-parallel-start-rank, $(RANK)]`},
+		"DataRanks":   {container: `image: x, command: [vllm, serve, m, --headless, --data-parallel-start-rank, $(RANK)]`},
 		"Environment": {container: `image: x, command: [vllm, serve, m], env: [{name: VLLM_HOST_IP, value: $(LWS_LEADER_ADDRESS)}]`},
 		"Script":      {container: `image: x, command: [sh, -c, "ray start --head && vllm serve m"]`},
 		"File":        {container: `image: x, command: [vllm, serve, --config, /a.yaml]`},
@@ -184,6 +184,34 @@ func TestWarnOfNodes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, flagDoubts(t, tc.container, 2, v1alpha1.LauncherNone)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestWarnOfBalancing plans engines whose data-parallel ranks need somebody who spreads the requests.
+func TestWarnOfBalancing(t *testing.T) {
+	alone := func(arg, flag string) []Warning {
+		return []Warning{{ofEngine + ".command[" + arg + "]", "requests come to the leader alone, and with " + flag + " it passes none on, so the ranks of other nodes get none: set launcher: VLLMDataParallel, with which it does"}}
+	}
+	ports := []Warning{{ofEngine + ".command[5]", "requests come to port 8000 alone, so the ranks on other ports get none: leave the flag out, and vLLM spreads them over all ranks"}}
+	cases := map[string]struct {
+		reason, args string
+		nodes        int32
+		want         []Warning
+	}{
+		"Rank":     {"Each node has an API server.", `, --data-parallel-rank, $(LWS_WORKER_INDEX)`, 2, alone("5", "--data-parallel-rank")},
+		"External": {"So it has with this flag.", `, --nnodes=2, -dpe`, 2, alone("6", "--data-parallel-external-lb")},
+		"Hybrid":   {"It spreads requests over its own ranks.", `, --data-parallel-hybrid-lb, -dpr, $(RANK)`, 2, alone("5", "--data-parallel-hybrid-lb")},
+		"Ports":    {"Each rank has a port.", `, --data-parallel-multi-port-external-lb`, 1, ports},
+		"OneNode":  {"The other ranks may be other roles.", `, --data-parallel-rank, '0'`, 1, nil},
+		"Internal": {"The leader spreads them.", `, --data-parallel-address, $(LWS_LEADER_ADDRESS)`, 2, nil},
+		"Headless": {"No pod gets requests.", `, --headless, -dpr, $(RANK)`, 2, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, flagDoubts(t, `image: x, command: [vllm, serve, m, -dp, "2"`+tc.args+`]`, tc.nodes, v1alpha1.LauncherNone)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

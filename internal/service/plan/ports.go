@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,7 +114,8 @@ func (t *PodTemplate) flagPort() int32 {
 	return t.expanded.Port(t.engine().Env, len(t.engine().EnvFrom) > 0)
 }
 
-// freePort returns a port that no container of the pod names, and that is not taken otherwise.
+// freePort returns a port that no container of the pod names, in its ports or in a variable such as VLLM_NIXL_SIDE_CHANNEL_PORT, and that
+// is not taken otherwise.
 func freePort(spec *corev1.PodSpec, taken ...int32) int32 {
 	used := map[int32]bool{}
 	for _, n := range taken {
@@ -122,6 +124,11 @@ func freePort(spec *corev1.PodSpec, taken ...int32) int32 {
 	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
 		for _, p := range c.Ports {
 			used[p.ContainerPort] = true
+		}
+		for _, e := range c.Env {
+			if n, err := strconv.ParseInt(e.Value, 10, 32); err == nil && strings.HasSuffix(e.Name, "_PORT") {
+				used[int32(n)] = true
+			}
 		}
 	}
 	n := int32(movedPort)

@@ -147,3 +147,24 @@ func TestPortOf(t *testing.T) {
 		})
 	}
 }
+
+// TestFreePortOfVariables shows that the engine does not move to a port that a variable gives to something else.
+func TestFreePortOfVariables(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		env    corev1.EnvVar
+		want   int32
+	}{
+		"Taken": {"vLLM offers its KV cache there, and would not start.", corev1.EnvVar{Name: "VLLM_NIXL_SIDE_CHANNEL_PORT", Value: "8200"}, 8201},
+		"Other": {"It is another port.", corev1.EnvVar{Name: "VLLM_NIXL_SIDE_CHANNEL_PORT", Value: "5600"}, 8200},
+		"Size":  {"It is no port.", corev1.EnvVar{Name: "MAX_TOKENS", Value: "8200"}, 8200},
+		"Text":  {"It is no number.", corev1.EnvVar{Name: "ITS_PORT", Value: "$(PORT)"}, 8200},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, freePort(&corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{tc.env}}}}, 8000)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

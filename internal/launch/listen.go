@@ -16,6 +16,8 @@ type Listener struct {
 	Socket bool
 	// GRPC tells that it speaks gRPC in place of HTTP.
 	GRPC bool
+	// Headless tells that it is a part of an engine whose head is elsewhere, and takes no requests.
+	Headless bool
 	// File tells that it reads more flags from a file.
 	File bool
 }
@@ -31,6 +33,7 @@ func (l Line) Listener() Listener {
 		ClientCertificates: certificates != "" && certificates != "0",
 		Socket:             has(words, "--uds"),
 		GRPC:               has(words, "--grpc", "--grpc-mode", "--smg-grpc-mode") || module > 0 && module < len(words) && strings.Contains(words[module], "grpc"),
+		Headless:           has(words, "--headless"),
 		File:               has(words, "--config"),
 	}
 }

@@ -21,6 +21,7 @@ func TestListener(t *testing.T) {
 		"Certificates": {serve("m", "--ssl-cert-reqs", "2"), Listener{ClientCertificates: true}},
 		"NoneWanted":   {serve("m", "--ssl-cert-reqs=0"), Listener{}},
 		"Socket":       {serve("m", "--uds=/s"), Listener{Socket: true}},
+		"Headless":     {serve("m", "--headless"), Listener{Headless: true}},
 		"File":         {serve("--config", "/c"), Listener{File: true}},
 		"GRPC":         {serve("m", "--grpc"), Listener{GRPC: true}},
 		"GRPCMode":     {Command{Command: []string{"python3", "-m", "sglang.launch_server", "--grpc-mode"}}, Listener{GRPC: true}},

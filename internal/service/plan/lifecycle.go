@@ -163,6 +163,8 @@ func (p *rolePlanner) knowsEngine(t *PodTemplate) bool {
 // engine does. SGLang counts by its command only: an entrypoint of someone's own may set the host.
 func (p *rolePlanner) hidden(t *PodTemplate) string {
 	switch l := t.parsed.Listener(); {
+	case l.Headless:
+		return "the engine answers no requests with --headless"
 	case l.Socket:
 		return "the engine listens on a Unix socket"
 	case l.GRPC:

@@ -91,6 +91,11 @@ func TestLifecycle(t *testing.T) {
 			container: `{name: engine, image: x, command: [vllm, serve, /m, --uds, /s]}`,
 			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
 		},
+		"Headless": {
+			reason:    "Nor can a part of an engine whose head is elsewhere. It would never be ready, and be stopped after an hour.",
+			container: `{name: engine, image: x, command: [vllm, serve, /m, --headless, --data-parallel-address, head]}`,
+			want:      want{Drain: 30, Grace: 60, WorkerDrain: 30, WarnsOfNoReadiness: true},
+		},
 		"Localhost": {
 			reason:    "Nor can what listens on localhost.",
 			container: `{name: engine, image: x, command: [vllm, serve, /m, --host, 127.0.0.1]}`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -31,6 +32,7 @@ func movePort(engine *structpb.Struct, from, to int32) {
 		}
 	}
 	kube.SetList(engine, "ports", ports)
+	address := addressOf(engine, from)
 	for _, c := range checks(engine) {
 		for _, h := range handlers {
 			if is(kube.Lookup(c.of, h, "port"), from) {
@@ -38,14 +40,26 @@ func movePort(engine *structpb.Struct, from, to int32) {
 			}
 		}
 		if words := kube.Elements(c.of.GetFields()["exec"].GetStructValue(), "command"); len(words) > 0 {
-			engine.Fields = kube.With(engine, moveAddresses(words, from, to), append(c.path, "exec", "command")...).GetFields()
+			engine.Fields = kube.With(engine, moveAddresses(words, address, to), append(c.path, "exec", "command")...).GetFields()
 		}
 	}
 }
 
+// addressOf finds addresses of the pod itself with a port: as a number, or as a variable of the container.
+func addressOf(engine *structpb.Struct, port int32) *regexp.Regexp {
+	number := strconv.Itoa(int(port))
+	forms := []string{number + `\b`}
+	for _, e := range kube.Elements(engine, "env") {
+		if v := e.GetStructValue().GetFields(); v["value"].GetStringValue() == number {
+			name := regexp.QuoteMeta(v["name"].GetStringValue())
+			forms = append(forms, `\$`+name+`\b`, `\$\{`+name+`\}`, `\$\(`+name+`\)`)
+		}
+	}
+	return regexp.MustCompile(`(\blocalhost|\b127\.0\.0\.1|\b0\.0\.0\.0|\[::1\]):(?:` + strings.Join(forms, "|") + `)`)
+}
+
 // moveAddresses replaces a port behind an address of the pod itself.
-func moveAddresses(words []*structpb.Value, from, to int32) *structpb.Value {
-	address := regexp.MustCompile(fmt.Sprintf(`(\blocalhost|\b127\.0\.0\.1|\[::1\]):%d\b`, from))
+func moveAddresses(words []*structpb.Value, address *regexp.Regexp, to int32) *structpb.Value {
 	moved := make([]*structpb.Value, len(words))
 	for i, w := range words {
 		if moved[i] = w; address.MatchString(w.GetStringValue()) {

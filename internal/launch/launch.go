@@ -93,8 +93,10 @@ func Worker(c Command, o Options) (Command, error) {
 }
 
 func (l Line) port() int32 {
-	text := valueOf(l.words(), "--port")
-	if text == "" && l.script > 0 {
+	words := l.words()
+	text := valueOf(words, "--port")
+	// Elsewhere in a script it counts if the command may get it from there. It may also stand in a comment.
+	if text == "" && l.script > 0 && (words == nil || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "$") })) {
 		script := l.argv[l.script]
 		if m := visiblePort.FindAllStringSubmatch(script, 2); len(m) == 1 && visiblePort.MatchString(rayCommand.ReplaceAllString(script, "")) {
 			text = m[0][1]

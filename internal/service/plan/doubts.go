@@ -13,6 +13,7 @@ import (
 	inputv1alpha1 "github.com/fusioninfer/function-inferenceservice/input/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/imageref"
+	"github.com/fusioninfer/function-inferenceservice/internal/launch"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -36,25 +37,32 @@ func (p *Plan) warnWithoutRouter() {
 	}
 }
 
-// vllmPortName is the name of a Service for which Kubernetes gives all pods of the namespace the variable VLLM_PORT, with an address. vLLM
-// takes it for a number, and ends (get_vllm_port in vllm/envs.py).
-const vllmPortName, vllmPortVariable = "vllm", "VLLM_PORT"
+// portVariables are variables that Kubernetes gives all pods of the namespace for a Service of that name, with an address. Engines take
+// them for a number, and end (get_vllm_port in vllm/envs.py of vLLM, get_open_port in python/sglang/srt/utils of SGLang). SGLang of August
+// 2026 warns only (EnvField in python/sglang/srt/environ.py).
+var portVariables = map[string]struct {
+	name   string
+	engine launch.Engine
+}{
+	"vllm":   {"VLLM_PORT", launch.EngineVLLM},
+	"sglang": {"SGLANG_PORT", launch.EngineSGLang},
+}
 
-// warnOfName warns of a service whose Service keeps vLLM from starting.
+// warnOfName warns of a service whose Service keeps engines from starting.
 func (p *Plan) warnOfName() {
-	if p.Service.Name != vllmPortName || p.endpoint() == nil || !slices.ContainsFunc(p.Roles, (*Role).takesLinks) {
+	v, known := portVariables[p.Service.Name]
+	if !known || p.endpoint() == nil || !slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.takesLinks(v.name) }) {
 		return
 	}
 	p.warn(field.NewPath("metadata", "name"),
-		"Kubernetes tells all pods of the namespace of the Service %s by the variable %s, with which vLLM ends at once: use another name, add a router, or set enableServiceLinks: false in the templates",
-		vllmPortName, vllmPortVariable)
+		"Kubernetes tells all pods of the namespace of the Service %s by the variable %s, with which %s may not start: use another name, add a router, or set enableServiceLinks: false in the templates",
+		p.Service.Name, v.name, v.engine)
 }
 
-// takesLinks tells whether pods of a role get variables of Services, which the user's own replace.
-func (r *Role) takesLinks() bool {
+// takesLinks tells whether pods of a role get a variable of a Service, which one of the user's own replaces.
+func (r *Role) takesLinks(name string) bool {
 	return slices.ContainsFunc(r.templates(), func(t locatedTemplate) bool {
-		return ptr.Deref(t.Spec.EnableServiceLinks, true) &&
-			!slices.ContainsFunc(t.engine().Env, func(e corev1.EnvVar) bool { return e.Name == vllmPortVariable })
+		return ptr.Deref(t.Spec.EnableServiceLinks, true) && !slices.ContainsFunc(t.engine().Env, func(e corev1.EnvVar) bool { return e.Name == name })
 	})
 }
 

@@ -117,13 +117,17 @@ func TestWarnOfName(t *testing.T) {
 	with := func(pod, container string) string {
 		return strings.Replace(strings.Replace(aWorker, "spec: {", "spec: {"+pod, 1), "image: x, ", "image: x, "+container, 1)
 	}
-	warning := []Warning{{"metadata.name", "Kubernetes tells all pods of the namespace of the Service vllm by the variable VLLM_PORT, with which vLLM ends at once: use another name, add a router, or set enableServiceLinks: false in the templates"}}
+	warning := func(name, variable, engine string) []Warning {
+		return []Warning{{"metadata.name", "Kubernetes tells all pods of the namespace of the Service " + name + " by the variable " + variable + ", with which " + engine + " may not start: use another name, add a router, or set enableServiceLinks: false in the templates"}}
+	}
+	vllm := warning("vllm", "VLLM_PORT", "vLLM")
 	cases := map[string]struct {
 		reason, name, roles string
 		want                []Warning
 	}{
-		"VLLM":    {"The Service has the name.", "vllm", aWorker, warning},
-		"SGLang":  {"Other services of the namespace may run vLLM.", "vllm", strings.Replace(aWorker, "vllm, serve, /m", "sglang, serve, --model-path, /m", 1), warning},
+		"VLLM":    {"The Service has the name.", "vllm", aWorker, vllm},
+		"Others":  {"Other services of the namespace may run vLLM.", "vllm", strings.Replace(aWorker, "vllm, serve, /m", "sglang, serve, --model-path, /m", 1), vllm},
+		"SGLang":  {"That engine has such a variable, too.", "sglang", aWorker, warning("sglang", "SGLANG_PORT", "SGLang")},
 		"Other":   {"The variable is VLLM_CHAT_PORT.", "vllm-chat", aWorker, nil},
 		"Router":  {"There is no such Service.", "vllm", aWorker + router, nil},
 		"NoLinks": {"The pods get no variables of Services.", "vllm", with("enableServiceLinks: false, ", ""), nil},

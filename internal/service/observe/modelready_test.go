@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,11 +57,11 @@ func (s *scene) loaderPod(edits ...edit[corev1.Pod]) *scene {
 // anotherLoader answers it with one more pod.
 func (s *scene) anotherLoader(edits ...edit[corev1.Pod]) *scene {
 	k := require.Loader(s.plan.Clusters[0].Loading.Job)
-	all := s.required[k].GetItems()
+	first := s.required[k].GetItems()
 	s.loaderPod(edits...)
 	one := s.required[k].GetItems()[0]
 	one.Resource.Fields["metadata"].GetStructValue().Fields["name"] = structpb.NewStringValue("qwen-model-1-a-y8y8y")
-	s.required[k].Items = append(all, one)
+	s.required[k].Items = slices.Concat(first, s.required[k].GetItems())
 	return s
 }
 

@@ -98,7 +98,8 @@ func (u *unit) startsDecode(running *Running) bool {
 	return starts
 }
 
-// units returns the units of all clusters that are not left.
+// units returns the units of all clusters that are not left. A cluster in which nothing of the service runs so far holds up no rollout in the
+// others, unless these share the replicas with it: one that is wanted there is missing in them.
 func (p *Plan) units(running *Running) []unit {
 	var all []unit
 	elsewhere := p.movable()
@@ -106,7 +107,9 @@ func (p *Plan) units(running *Running) []unit {
 		if c := &p.Clusters[i]; !c.Leaving {
 			there := p.unitsOf(c, running)
 			all = append(all, there...)
-			all = append(all, p.absent(c, there, elsewhere)...)
+			if len(there) > 0 || p.spreads() {
+				all = append(all, p.absent(c, there, elsewhere)...)
+			}
 		}
 	}
 	return all
@@ -114,12 +117,8 @@ func (p *Plan) units(running *Running) []unit {
 
 // absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose
 // pods wait for a node. Replicas that serve where they leave, until they have started here, are not absent: the rollout would wait for
-// the room that its own extra replica has. A cluster in which nothing of the service runs so far holds up no rollout in the others, unless
-// these share the replicas with it: one that is wanted there is missing in them.
+// the room that its own extra replica has.
 func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]bool) []unit {
-	if len(there) == 0 && !p.spreads() {
-		return nil
-	}
 	var all []unit
 	seen := map[int32]bool{}
 	for _, u := range there {

@@ -54,6 +54,19 @@ func (s *scene) loaderPod(edits ...edit[corev1.Pod]) *scene {
 	return s
 }
 
+// claims has a claim for the weights, which is seen after a change, and no Job.
+func (s *scene) claims(change edit[corev1.PersistentVolumeClaim]) {
+	s.loads()
+	c := &s.plan.Clusters[0]
+	c.Loading.Renders = false
+	claim := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
+	}
+	s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
+	change(claim)
+	s.see(s.plan.ClaimKey(c).String(), claim)
+}
+
 // anotherLoader answers it with one more pod.
 func (s *scene) anotherLoader(edits ...edit[corev1.Pod]) *scene {
 	k := require.Loader(s.plan.Clusters[0].Loading.Job)
@@ -259,45 +272,22 @@ func TestModelReady(t *testing.T) {
 		"Deleting": {
 			reason: "A claim that is deleted stays as long as pods use it.",
 			scene: func(s *scene) {
-				s.loads()
-				c := &s.plan.Clusters[0]
-				c.Loading.Renders = false
-				claim := &corev1.PersistentVolumeClaim{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
-				}
-				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
-				claim.DeletionTimestamp = ptr.To(at(1))
-				s.see(s.plan.ClaimKey(c).String(), claim)
+				s.claims(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(at(1)) })
 			},
 			want: "False Loading: PersistentVolumeClaim qwen-model-1: is being deleted, which takes until no pod uses it: a change of spec.model.cache makes another claim",
 		},
 		"DeletingShared": {
 			reason: "The spec of a ModelCache cannot be changed.",
 			scene: func(s *scene) {
-				s.loads()
-				c := &s.plan.Clusters[0]
-				c.Loading.Renders, s.plan.Service.OfCache = false, true
-				claim := &corev1.PersistentVolumeClaim{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
-				}
-				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
-				claim.DeletionTimestamp = ptr.To(at(1))
-				s.see(s.plan.ClaimKey(c).String(), claim)
+				s.claims(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(at(1)) })
+				s.plan.Service.OfCache = true
 			},
 			want: "False Loading: PersistentVolumeClaim qwen-model-1: is being deleted, which takes until no pod uses it: another ModelCache has another claim",
 		},
 		"Lost": {
 			reason: "Somebody has deleted its volume.",
 			scene: func(s *scene) {
-				s.loads()
-				c := &s.plan.Clusters[0]
-				c.Loading.Renders = false
-				claim := &corev1.PersistentVolumeClaim{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta("qwen-model-1", 1, nil),
-					Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost},
-				}
-				s.want(c.Target, s.plan.ClaimKey(c).String(), claim)
-				s.see(s.plan.ClaimKey(c).String(), claim)
+				s.claims(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })
 			},
 			want: "False LoadFailed: PersistentVolumeClaim qwen-model-1: has lost its volume, and the weights with it: delete it, and it is made anew once no pod uses it, or a change of spec.model.cache makes another claim",
 		},

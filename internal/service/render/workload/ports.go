@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,7 +33,7 @@ func movePort(engine *structpb.Struct, from, to int32) {
 		}
 	}
 	kube.SetList(engine, "ports", ports)
-	address := addressOf(engine, from)
+	names := namesOf(engine, from)
 	for _, c := range checks(engine) {
 		for _, h := range handlers {
 			if is(kube.Lookup(c.of, h, "port"), from) {
@@ -40,30 +41,40 @@ func movePort(engine *structpb.Struct, from, to int32) {
 			}
 		}
 		if words := kube.Elements(c.of.GetFields()["exec"].GetStructValue(), "command"); len(words) > 0 {
-			engine.Fields = kube.With(engine, moveAddresses(words, address, to), append(c.path, "exec", "command")...).GetFields()
+			engine.Fields = kube.With(engine, moveAddresses(words, names, to), append(c.path, "exec", "command")...).GetFields()
 		}
 	}
 }
 
-// addressOf finds addresses of the pod itself with a port: as a number, or as a variable of the container.
-func addressOf(engine *structpb.Struct, port int32) *regexp.Regexp {
-	number := strconv.Itoa(int(port))
-	forms := []string{number + `\b`}
+// An address of the pod itself, with a port: a number, or a variable as a shell or the kubelet writes it.
+var address = regexp.MustCompile(`(\blocalhost|\b127\.0\.0\.1|\b0\.0\.0\.0|\[::1\]):(?:(\d+)\b|\$(\w+)|\$\{([^}]+)\}|\$\(([^)]+)\))`)
+
+// namesOf returns what stands for a port behind an address: its number, and each variable of the container with that value, behind a dollar
+// sign. Users may set many, with long names, so they are looked up. A pattern of them takes seconds to compile.
+func namesOf(engine *structpb.Struct, port int32) map[string]bool {
+	value := strconv.Itoa(int(port))
+	all := map[string]bool{value: true}
 	for _, e := range kube.Elements(engine, "env") {
-		if v := e.GetStructValue().GetFields(); v["value"].GetStringValue() == number {
-			name := regexp.QuoteMeta(v["name"].GetStringValue())
-			forms = append(forms, `\$`+name+`\b`, `\$\{`+name+`\}`, `\$\(`+name+`\)`)
+		if v := e.GetStructValue().GetFields(); v["value"].GetStringValue() == value {
+			all["$"+v["name"].GetStringValue()] = true
 		}
 	}
-	return regexp.MustCompile(`(\blocalhost|\b127\.0\.0\.1|\b0\.0\.0\.0|\[::1\]):(?:` + strings.Join(forms, "|") + `)`)
+	return all
 }
 
-// moveAddresses replaces a port behind an address of the pod itself.
-func moveAddresses(words []*structpb.Value, address *regexp.Regexp, to int32) *structpb.Value {
+// moveAddresses replaces the port behind addresses of the pod itself, if it has one of the names.
+func moveAddresses(words []*structpb.Value, names map[string]bool, to int32) *structpb.Value {
 	moved := make([]*structpb.Value, len(words))
 	for i, w := range words {
 		if moved[i] = w; address.MatchString(w.GetStringValue()) {
-			moved[i] = structpb.NewStringValue(address.ReplaceAllString(w.GetStringValue(), fmt.Sprintf("${1}:%d", to)))
+			moved[i] = structpb.NewStringValue(address.ReplaceAllStringFunc(w.GetStringValue(), func(found string) string {
+				parts := address.FindStringSubmatch(found)
+				host, port := parts[1], cmp.Or(parts[2], "$"+strings.Join(parts[3:], ""))
+				if !names[port] {
+					return found
+				}
+				return fmt.Sprintf("%s:%d", host, to)
+			}))
 		}
 	}
 	return structpb.NewListValue(&structpb.ListValue{Values: moved})

@@ -86,8 +86,9 @@ type Candidate struct {
 	// namespace. Nothing new goes here, since its objects would conflict with those of the
 	// other.
 	DuplicateOf string
-	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route.
-	MayReceiveTraffic bool
+	// MayReceiveTraffic tells that a gateway may still send requests there by the fleet route. Weighted tells that the route as it was
+	// read gives the cluster a weight.
+	MayReceiveTraffic, Weighted bool
 }
 
 // existsOrReserved tells whether a replica exists in the cluster or is reserved there.

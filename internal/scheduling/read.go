@@ -30,6 +30,7 @@ func (v *view) candidate(m member) Candidate {
 		for _, backend := range v.backends(m) {
 			receives = receives || v.snapshot.ReceivesTraffic[backend]
 			c.MayReceiveTraffic = c.MayReceiveTraffic || v.snapshot.MayReceiveTraffic[backend]
+			c.Weighted = c.Weighted || v.snapshot.Weighted[backend]
 		}
 		// A service that leaves the fleet goes where no fleet route leads.
 		if InFleet(v.demand.Placement) {

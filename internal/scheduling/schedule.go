@@ -180,7 +180,7 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 			Entrypoint:        v.entrypoint(m),
 			UnusedHostname:    v.unusedHostname(m),
 			MayReceiveTraffic: p.Candidates[i].MayReceiveTraffic,
-			Weighted:          slices.ContainsFunc(v.backends(m), func(name string) bool { return snapshot.Weighted[name] }),
+			Weighted:          p.Candidates[i].Weighted,
 			LocalQueue:        localQueue,
 			GangQueue:         gangQueue,
 			Pins:              pins[i],

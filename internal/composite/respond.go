@@ -84,9 +84,13 @@ func (c *Call) Accept(a Answer) error {
 // theirs would be lost without a word, and if it exists already, this function's would get its name.
 func desiredEarlier(req incoming.Request, objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
+	earlier := req.Desired().GetResources()
+	if len(earlier) == 0 {
+		return nil
+	}
 	for _, o := range objects {
 		k := o.Key.String()
-		r, taken := req.Desired().GetResources()[k]
+		r, taken := earlier[k]
 		if !taken {
 			continue
 		}

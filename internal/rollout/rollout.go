@@ -68,9 +68,7 @@ type State struct {
 	Held, Runs bool
 	// RunningRevision is that of the template that its pods are made from. Empty if that is not known.
 	RunningRevision string
-	// Replacing tells that it was given this template without a partition, and is not known to have pods of it. They may also be of the
-	// template with FormerRevision.
-	Replacing      bool
+	// FormerRevision is that of the template that its pods may still be made from, while they are being replaced. Empty if none are.
 	FormerRevision string
 	// RunningPodGroup is the PodGroup that its pods name. Empty if they name none, or that is not known.
 	RunningPodGroup string
@@ -86,6 +84,9 @@ type State struct {
 
 // Updated tells whether the replica was given a revision, and no partition holds it back.
 func (s State) Updated(revision string) bool { return s.Revision == revision && (!s.Held || s.Runs) }
+
+// Replacing tells that the replica was given its template without a partition, and is not known to have pods of it.
+func (s State) Replacing() bool { return s.FormerRevision != "" }
 
 // MayServe tells whether the replica serves, or it is not known that it does not. Its status may be older than its
 // spec, or its cluster out of reach.

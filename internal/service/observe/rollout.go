@@ -70,10 +70,8 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
 	if s.Held {
 		s.RunningRevision, s.RunningPodGroup = runs.Text(observed), runsIn.Text(observed)
-	}
-	if !s.Held {
+	} else {
 		s.FormerRevision = former.Text(observed)
-		s.Replacing = s.FormerRevision != ""
 	}
 	found, read := remote.Unwrap(observed)
 	// A provider may report an object that is older than what it was told.
@@ -93,7 +91,7 @@ func (r *ObservedState) replica(k key.Key) rollout.State {
 	s.Runs = !unseen && o.observedGeneration() > 0 && o.view.Status.UpdatedReplicas > 0
 	if s.Runs {
 		s.RunningRevision, s.RunningPodGroup = s.Revision, group.Text(observed)
-		s.Replacing, s.FormerRevision = false, ""
+		s.FormerRevision = ""
 	}
 	return s
 }

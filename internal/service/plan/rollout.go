@@ -224,26 +224,20 @@ func (p *Plan) mayReceiveTraffic(cluster string) bool {
 // pods may be gone already, and nobody would know which of two templates those have that it keeps.
 func (r *Replica) hold(running *Running, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
-	released = released || state.Replacing
+	released = released || state.Replacing()
 	r.broken, r.serving = state.Broken, state.Serving
 	if r.Template != nil {
 		r.Revision = state.Revision
 	}
 	r.Updated = state.Exists && state.Updated(revision) && !r.Held
 	r.Held = r.Held || state.Exists && !state.Updated(revision) && !released
-	switch {
-	case r.Held || !state.Exists:
-	case state.Replacing:
-		r.FormerRevision = state.FormerRevision
-	case !state.Updated(revision):
-		r.FormerRevision = state.RunningRevision
+	// Pods that are being replaced count as those from before until their controller reports others.
+	pods := cmp.Or(state.FormerRevision, state.RunningRevision)
+	if !r.Held && state.Exists && (state.Replacing() || !state.Updated(revision)) {
+		r.FormerRevision = pods
 	}
 	if r.Held {
-		r.RunningRevision, r.RunningPodGroup = state.RunningRevision, state.RunningPodGroup
-		if state.Replacing {
-			// It keeps this template, so its controller tells whether its pods have it.
-			r.RunningRevision = state.FormerRevision
-		}
+		r.RunningRevision, r.RunningPodGroup = pods, state.RunningPodGroup
 		if r.Template == nil && state.Size > 0 && state.Size != r.Nodes {
 			// A LeaderWorkerSet that is made anew meanwhile makes pods of the newest template, and as many as before. No
 			// generation was granted for these.

@@ -34,9 +34,9 @@ func (u *unit) state(running *Running) rollout.Unit {
 		updated := state.Updated(running.Revision[r.Role.Name])
 		former, may := state.Exists && !updated, mayServeOf(r, state)
 		s.Outdated = s.Outdated || former
-		s.Started = s.Started || state.Exists && (updated || state.Replacing) && !state.Serving
+		s.Started = s.Started || state.Exists && (updated || state.Replacing()) && !state.Serving
 		// What its pods answer with is not known, and may stop at any time.
-		former = former && !state.Replacing
+		former = former && !state.Replacing()
 		s.Serving = s.Serving && state.Serving
 		s.Broken = s.Broken || state.Broken
 		serve.addIf(r, state, state.Serving)

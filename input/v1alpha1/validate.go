@@ -103,7 +103,8 @@ func validateParentRefs(path *field.Path, all []ParentRef, experimental bool) fi
 			continue
 		}
 		collides := func(earlier ParentRef) bool {
-			return earlier.Name != "" && collideByPort(earlier, refs[i]) && (experimental || collideBySection(earlier, refs[i]))
+			a, b := attachmentOf(earlier), attachmentOf(refs[i])
+			return earlier.Name != "" && sameParent(earlier, refs[i]) && a.Collides(b, true) && (experimental || a.Collides(b, false))
 		}
 		if j := slices.IndexFunc(refs[:i], collides); j >= 0 {
 			errs = append(errs, field.Invalid(path.Index(i), text.Value(refs[i].Name), tellApart(path.Index(j), experimental)))
@@ -126,18 +127,8 @@ func sameParent(a, b ParentRef) bool {
 		a.Namespace == b.Namespace && a.Name == b.Name
 }
 
-// collideBySection tells whether the standard channel refuses two references in one route.
-func collideBySection(a, b ParentRef) bool {
-	return sameParent(a, b) && (a.SectionName == "" || b.SectionName == "" || a.SectionName == b.SectionName)
-}
-
-// collideByPort tells whether the experimental channel refuses two references in one route.
-func collideByPort(a, b ParentRef) bool {
-	if !sameParent(a, b) {
-		return false
-	}
-	port, other := ptr.Deref(a.Port, 0), ptr.Deref(b.Port, 0)
-	return (a.SectionName == "") != (b.SectionName == "") || (port == 0) != (other == 0) || a.SectionName == b.SectionName && port == other
+func attachmentOf(ref ParentRef) check.Attachment {
+	return check.Attachment{Section: ref.SectionName, Port: ptr.Deref(ref.Port, 0)}
 }
 
 func validateParentRef(path *field.Path, ref ParentRef) field.ErrorList {

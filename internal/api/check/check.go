@@ -264,3 +264,18 @@ func amounts(path *field.Path, list corev1.ResourceList) field.ErrorList {
 	}
 	return errs
 }
+
+// An Attachment is the part of a gateway to which a reference of a route attaches it. An empty section and port 0 are none.
+type Attachment struct {
+	Section string
+	Port    int32
+}
+
+// Collides tells whether a route cannot have two such references to one gateway, by the rules of HTTPRoutes' parentRefs. The standard channel
+// of the Gateway API tells them apart by sections. The experimental one does so byPort, too.
+func (a Attachment) Collides(b Attachment, byPort bool) bool {
+	if !byPort {
+		return a.Section == "" || b.Section == "" || a.Section == b.Section
+	}
+	return (a.Section == "") != (b.Section == "") || (a.Port == 0) != (b.Port == 0) || a == b
+}

@@ -75,15 +75,9 @@ func tellApart(at *field.Path, earlier, ref *gateway.ParentReference, byPort boo
 // collide tells whether two references name the same parent, and nothing tells them apart.
 func collide(a, b *gateway.ParentReference, byPort bool) bool {
 	first, second := parentOfRoute(a), parentOfRoute(b)
-	section, other := first.section, second.section
-	if first.section, second.section = "", ""; first != second {
-		return false
-	}
-	if !byPort {
-		return section == "" || other == "" || section == other
-	}
-	port, otherPort := ptr.Deref(a.Port, 0), ptr.Deref(b.Port, 0)
-	return (section == "") != (other == "") || (port == 0) != (otherPort == 0) || section == other && port == otherPort
+	at, other := check.Attachment{Section: first.section, Port: ptr.Deref(a.Port, 0)}, check.Attachment{Section: second.section, Port: ptr.Deref(b.Port, 0)}
+	first.section, second.section = "", ""
+	return first == second && at.Collides(other, byPort)
 }
 
 func ruleLimits(path *field.Path, rule *gateway.HTTPRouteRule, experimental bool) field.ErrorList {

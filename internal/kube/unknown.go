@@ -14,8 +14,8 @@ import (
 // YAML parser.
 func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 	var all []UnknownField
-	eachUnknown(v, t, "", func(path string, known map[string]int) {
-		if len(all) < most {
+	eachField(v, t, "", func(_ map[string]any, name, path string, known map[string]int) {
+		if _, is := known[name]; !is && len(all) < most {
 			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
 		}
 	})
@@ -43,7 +43,9 @@ func (u UnknownField) Near() string {
 	return u.Path[:strings.LastIndexByte(u.Path, '.')+1] + name
 }
 
-func eachUnknown(v any, t reflect.Type, path string, found func(path string, known map[string]int)) {
+// eachField visits the fields of v and of what is in it, by the type t: those of structs, and not the keys of maps. known are the fields
+// that their type has. What visit removes from its object is not looked into. A type with an encoding of its own is left out.
+func eachField(v any, t reflect.Type, path string, visit func(of map[string]any, name, path string, known map[string]int)) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -57,18 +59,18 @@ func eachUnknown(v any, t reflect.Type, path string, found func(path string, kno
 			return
 		}
 		for i, e := range v {
-			eachUnknown(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i), found)
+			eachField(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i), visit)
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			switch i, known := info.byName[k]; {
+			switch {
 			case t.Kind() == reflect.Map:
-				eachUnknown(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k), found)
-			case t.Kind() != reflect.Struct:
-			case known:
-				eachUnknown(v[k], t.FieldByIndex(info.fields[i].index).Type, childPath(path, k), found)
-			default:
-				found(childPath(path, k), info.byName)
+				eachField(v[k], t.Elem(), fmt.Sprintf("%s[%s]", path, k), visit)
+			case t.Kind() == reflect.Struct:
+				visit(v, k, childPath(path, k), info.byName)
+				if i, known := info.byName[k]; known {
+					eachField(v[k], t.FieldByIndex(info.fields[i].index).Type, childPath(path, k), visit)
+				}
 			}
 		}
 	}
@@ -77,38 +79,13 @@ func eachUnknown(v any, t reflect.Type, path string, found func(path string, kno
 // DropNulls removes the fields of v that the type t has and that are null, as an API server does by a schema. It returns their paths.
 // What a schema leaves open, such as a pod template, keeps its nulls. v has the types of a YAML parser.
 func DropNulls(v any, t reflect.Type, path string) []string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	info := infoOf(t)
-	if info.unmarshals {
-		return nil
-	}
 	var all []string
-	switch v := v.(type) {
-	case []any:
-		if t.Kind() != reflect.Slice {
-			return nil
+	eachField(v, t, path, func(of map[string]any, name, path string, known map[string]int) {
+		if _, is := known[name]; is && of[name] == nil {
+			delete(of, name)
+			all = append(all, path)
 		}
-		for i, e := range v {
-			all = append(all, DropNulls(e, t.Elem(), fmt.Sprintf("%s[%d]", path, i))...)
-		}
-	case map[string]any:
-		if t.Kind() != reflect.Struct {
-			return nil
-		}
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			i, known := info.byName[k]
-			switch {
-			case !known:
-			case v[k] == nil:
-				delete(v, k)
-				all = append(all, childPath(path, k))
-			default:
-				all = append(all, DropNulls(v[k], t.FieldByIndex(info.fields[i].index).Type, childPath(path, k))...)
-			}
-		}
-	}
+	})
 	return all
 }
 

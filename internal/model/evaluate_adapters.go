@@ -103,13 +103,11 @@ func (r *observedState) progress(j *job, left deferred) string {
 		return "Job " + j.name + ": " + text.OneLine(state.Message)
 	}
 	s := jobView.In(found)
+	suspended := apimeta.IsStatusConditionTrue(s.Status.Conditions, string(batchv1.JobSuspended))
+	why := observe.JobWaits(suspended, s.Status.Active, s.Status.Terminating)
 	switch {
-	case apimeta.IsStatusConditionTrue(s.Status.Conditions, string(batchv1.JobSuspended)):
-		return "Job " + j.name + " is suspended, for example by Kueue: whoever did that has to let it run"
-	case s.Status.Active == 0 && s.Status.Terminating > 0:
-		return "Job " + j.name + " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
-	case s.Status.Active == 0:
-		return "Job " + j.name + " has no pod so far: if that lasts, its events say why"
+	case why != "":
+		return "Job " + j.name + why
 	case s.Status.Ready == 0 && j.key.Cluster != "":
 		return "the pod of Job " + j.name + " does not run at the moment: see the pods of the Job there"
 	case s.Status.Ready == 0:

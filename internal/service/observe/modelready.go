@@ -171,14 +171,12 @@ func (r *ObservedState) former(c *plan.ClusterPlan, cache plan.Cache) (v1alpha1.
 func (r *ObservedState) loads(c *plan.ClusterPlan, pods podFacts) string {
 	found, state := remote.Unwrap(r.req.Observed(c.Loading.Job))
 	j := jobView.In(found)
+	suspended := find(j.Status.Conditions, string(batchv1.JobSuspended)).Status == composite.True
+	why := JobWaits(suspended, j.Status.Active, j.Status.Terminating)
 	switch {
 	case !state.Readable():
-	case find(j.Status.Conditions, string(batchv1.JobSuspended)).Status == composite.True:
-		return " is suspended, for example by Kueue: whoever did that has to let it run"
-	case j.Status.Active == 0 && j.Status.Terminating > 0:
-		return " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
-	case j.Status.Active == 0:
-		return " has no pod so far: if that lasts, its events say why"
+	case why != "":
+		return why
 	case pods.unscheduled > 0 && r.lacksNamedClaim(c):
 		return " has a pod that waits for claim " + r.plan.Weights.ClaimName + ", which does not exist in namespace " + c.Target.Namespace
 	case pods.unscheduled > 0:
@@ -192,6 +190,19 @@ func (r *ObservedState) loads(c *plan.ClusterPlan, pods podFacts) string {
 		return " has a pod that is not started: if that lasts, its events say why"
 	}
 	return " loads them"
+}
+
+// JobWaits says, behind the name of a loading Job, why it has no pod, by what its status says. It is empty if the Job has one.
+func JobWaits(suspended bool, active, terminating int32) string {
+	switch {
+	case suspended:
+		return " is suspended, for example by Kueue: whoever did that has to let it run"
+	case active != 0:
+		return ""
+	case terminating > 0:
+		return " has a pod that is being deleted, and gets another one once that is gone: if that lasts, its node does not answer"
+	}
+	return " has no pod so far: if that lasts, its events say why"
 }
 
 // loader returns the facts about the pods of a loading Job, and how much they have said last that is loaded. In another cluster the
@@ -210,7 +221,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (facts podFacts, progress st
 	active := slices.ContainsFunc(pods, func(p *pod) bool { return p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodRunning })
 	for _, p := range pods {
 		last.read(p)
-		if ended := p.Status.Phase == corev1.PodFailed; ended && active {
+		if p.Status.Phase == corev1.PodFailed && active {
 			// The Job has made another pod, such as after an eviction. It keeps this one until it is complete.
 			said = append(said, ", after "+word(p.Status.Reason, "Failed"))
 			continue

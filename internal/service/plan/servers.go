@@ -12,7 +12,7 @@ import (
 )
 
 // oneServer are flags of vLLM with which each engine has one API server, however many ranks there are.
-var oneServer = []string{"--data-parallel-rank", "--data-parallel-external-lb", "--data-parallel-multi-port-external-lb"}
+var oneServer = []string{"--data-parallel-rank", "--data-parallel-external-lb", flagManyPorts}
 
 const flagServers = "--api-server-count"
 

@@ -137,50 +137,6 @@ func TestConnector(t *testing.T) {
 	}
 }
 
-// TestMooncakePort proves the same of vLLM's MooncakeConnector, which has its port from a variable.
-func TestMooncakePort(t *testing.T) {
-	const variable = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
-	set := func(value string) string { return "env: [{name: " + variable + ", value: " + value + "}], " }
-	cases := map[string]struct {
-		reason       string
-		first, other string
-		connector    string
-		want         int32
-		warnings     []Warning
-	}{
-		"None":    {reason: "Both have the same default."},
-		"Default": {reason: "No pod changes for it.", first: set("'8998'"), other: set("'8998'")},
-		"Own":     {reason: "The sidecar would ask at another port, and answer 502.", first: set("'9000'"), other: set("'9000'"), want: 9000},
-		"Differ": {reason: "One of the two cannot be right.", first: set("'9000'"), want: 9000, warnings: []Warning{{Path: "spec.roles[1].template.spec.containers[0].env", Message: "prefill offers its KV cache at port 8998 here and at port 9000 in the role p, " +
-			"and the routing sidecars tell decode one port for both: set the same " + variable + " in both"}}},
-		"Unknown":  {reason: "Nobody knows it before the engine starts.", first: set("$(PORT)"), other: "envFrom: [{configMapRef: {name: c}}], "},
-		"Protocol": {reason: "Only this protocol has the port.", first: set("'9000'"), connector: "nixlv2"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			role := func(name, kind, env string) string {
-				return `{name: ` + name + `, componentType: ` + kind + `, template: {spec: {containers: [{name: main, image: x, ` + env + `command: [vllm, serve, m, --kv-transfer-config.kv_connector=MooncakeConnector]}]}}}`
-			}
-			p, err := build(t, `{roles: [`+role("p", "prefiller", tc.first)+`, `+role("q", "prefiller", tc.other)+`, `+role("d", "decoder", "")+`, {name: r, componentType: router, endpointPicker: {kvConnector: `+stdcmp.Or(tc.connector, "mooncake")+`}}]}`, `{}`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, p.Roles[2].Sidecar.BootstrapPort); diff != "" {
-				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
-			}
-			var got []Warning
-			for _, w := range p.Warnings {
-				if strings.Contains(w.Message, "KV cache at port") {
-					got = append(got, w)
-				}
-			}
-			if diff := cmp.Diff(tc.warnings, got); diff != "" {
-				t.Errorf("%s\nwarnings: -want +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
 // TestBootstrapPort proves that the routing sidecars name the port at which prefill offers its KV cache.
 func TestBootstrapPort(t *testing.T) {
 	const flag = ", --disaggregation-bootstrap-port"
@@ -213,21 +169,58 @@ func TestBootstrapPort(t *testing.T) {
 				return `{name: ` + name + `, componentType: ` + kind + `, template: {spec: {containers: [{name: main, image: x, readinessProbe: {exec: {command: [ok]}}, command: [python3, -m, sglang.launch_server, --model-path=m` + flags + `]}]}}}`
 			}
 			p, err := build(t, `{roles: [`+role("p", "prefiller", tc.first)+`, `+role("q", "prefiller", tc.other)+`, `+role("d", "decoder", "")+`, {name: r, componentType: router, endpointPicker: {`+tc.connector+`}}]}`, `{}`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, p.Roles[2].Sidecar.BootstrapPort); diff != "" {
-				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
-			}
-			var got []Warning
-			for _, w := range p.Warnings {
-				if strings.Contains(w.Message, "KV cache at port") {
-					got = append(got, w)
-				}
-			}
-			if diff := cmp.Diff(tc.warnings, got); diff != "" {
-				t.Errorf("%s\nwarnings: -want +got:\n%s", tc.reason, diff)
-			}
+			checkBootstrap(t, tc.reason, p, err, tc.want, tc.warnings)
 		})
+	}
+}
+
+// TestMooncakePort proves the same of vLLM's MooncakeConnector, which has its port from a variable.
+func TestMooncakePort(t *testing.T) {
+	const variable = "VLLM_MOONCAKE_BOOTSTRAP_PORT"
+	set := func(value string) string { return "env: [{name: " + variable + ", value: " + value + "}], " }
+	cases := map[string]struct {
+		reason       string
+		first, other string
+		connector    string
+		want         int32
+		warnings     []Warning
+	}{
+		"None":    {reason: "Both have the same default."},
+		"Default": {reason: "No pod changes for it.", first: set("'8998'"), other: set("'8998'")},
+		"Own":     {reason: "The sidecar would ask at another port, and answer 502.", first: set("'9000'"), other: set("'9000'"), want: 9000},
+		"Differ": {reason: "One of the two cannot be right.", first: set("'9000'"), want: 9000, warnings: []Warning{{Path: "spec.roles[1].template.spec.containers[0].env", Message: "prefill offers its KV cache at port 8998 here and at port 9000 in the role p, " +
+			"and the routing sidecars tell decode one port for both: set the same " + variable + " in both"}}},
+		"Unknown":  {reason: "Nobody knows it before the engine starts.", first: set("$(PORT)"), other: "envFrom: [{configMapRef: {name: c}}], "},
+		"Protocol": {reason: "Only this protocol has the port.", first: set("'9000'"), connector: "nixlv2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := func(name, kind, env string) string {
+				return `{name: ` + name + `, componentType: ` + kind + `, template: {spec: {containers: [{name: main, image: x, ` + env + `command: [vllm, serve, m, --kv-transfer-config.kv_connector=MooncakeConnector]}]}}}`
+			}
+			p, err := build(t, `{roles: [`+role("p", "prefiller", tc.first)+`, `+role("q", "prefiller", tc.other)+`, `+role("d", "decoder", "")+`, {name: r, componentType: router, endpointPicker: {kvConnector: `+stdcmp.Or(tc.connector, "mooncake")+`}}]}`, `{}`)
+			checkBootstrap(t, tc.reason, p, err, tc.want, tc.warnings)
+		})
+	}
+}
+
+// checkBootstrap checks the port that the routing sidecar of the third role has, and what is said of the ports at which prefill offers its KV
+// cache.
+func checkBootstrap(t *testing.T, reason string, p *Plan, err error, want int32, warnings []Warning) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, p.Roles[2].Sidecar.BootstrapPort); diff != "" {
+		t.Errorf("%s\n-want +got:\n%s", reason, diff)
+	}
+	var got []Warning
+	for _, w := range p.Warnings {
+		if strings.Contains(w.Message, "KV cache at port") {
+			got = append(got, w)
+		}
+	}
+	if diff := cmp.Diff(warnings, got); diff != "" {
+		t.Errorf("%s\nwarnings: -want +got:\n%s", reason, diff)
 	}
 }

@@ -164,17 +164,21 @@ func (p *Plan) elsewhere(cluster string, units map[string]int) bool {
 
 // leaveFirst takes a cluster out of the fleet route before its last serving unit is changed, if another
 // cluster serves. The unit is held until the other one gets requests, and until no gateway sends requests
-// to this one any more. One cluster leaves after the other.
+// to this one any more. It is held, too, while the other one serves and only lacks an endpoint picker that is ready. One cluster
+// leaves after the other.
 func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) {
 	if p.FleetRoute == nil {
 		return
 	}
 	serves, stays, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	// Other clusters get no weight, however many replicas serve there.
-	answers := map[string]bool{}
+	// Other clusters get no weight, however many replicas serve there. Those that are routed answer once their endpoint picker is
+	// ready again.
+	answers, routed := map[string]bool{}, map[string]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
-		answers[a.Target.Cluster] = a.Existing.Answered() && !a.Existing.Refused()
+		c := a.Target.Cluster
+		answers[c] = a.Existing.Answered() && !a.Existing.Refused()
+		routed[c] = a.Existing != nil && a.Existing.Routed() && !a.Existing.Refused()
 	}
 	for i := range units {
 		c := units[i].cluster
@@ -187,14 +191,17 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 			continue
 		}
 		// Its backend may get its weight in a later call: that goes by what was seen ready before.
-		other := slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
-			return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && answers[b.Cluster]
-		})
+		serving := func(in map[string]bool) bool {
+			return slices.ContainsFunc(p.FleetRoute.Backends, func(b Backend) bool {
+				return b.Cluster != c && serves[b.Cluster] && !left[b.Cluster] && in[b.Cluster]
+			})
+		}
+		other := serving(answers)
 		switch {
 		case left[c] || other && p.FleetRoute.leave(c):
 			left[c] = true
 			released[i] = !p.mayReceiveTraffic(c)
-		case other || len(left) > 0:
+		case other || len(left) > 0 || answers[c] && serving(routed):
 			released[i] = false
 		}
 	}

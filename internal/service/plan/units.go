@@ -102,7 +102,7 @@ func (u *unit) startsDecode(running *Running) bool {
 // others, unless these share the replicas with it: one that is wanted there is missing in them.
 func (p *Plan) units(running *Running) []unit {
 	var all []unit
-	elsewhere := p.movable()
+	elsewhere := p.servingWhereLeft(running)
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
 			there := p.unitsOf(c, running)
@@ -115,8 +115,25 @@ func (p *Plan) units(running *Running) []unit {
 	return all
 }
 
+// servingWhereLeft are the replicas that answer requests in a cluster which they leave for another one. Under Replicate none does: each cluster
+// has its own of each name.
+func (p *Plan) servingWhereLeft(running *Running) map[key.ReplicaID]bool {
+	all := map[key.ReplicaID]bool{}
+	if !p.inFleet || p.policy() == v1alpha1.PlacementReplicate {
+		return all
+	}
+	for c, r := range p.Replicas() {
+		at := p.snapshot.States[c.Target.Cluster]
+		answered := p.FleetRoute == nil || at.Answered() && !at.Refused()
+		if c.Leaving && answered && running.of(r).Serving {
+			all[r.ID] = true
+		}
+	}
+	return all
+}
+
 // absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose
-// pods wait for a node. Replicas that serve where they leave, until they have started here, are not absent: the rollout would wait for
+// pods wait for a node. Replicas that answer where they leave, until they have started here, are not absent: the rollout would wait for
 // the room that its own extra replica has.
 func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]bool) []unit {
 	var all []unit

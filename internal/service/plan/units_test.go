@@ -129,3 +129,59 @@ func TestAbsentElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// TestAbsentWhereLeft changes one of two replicas that run, while the other one leaves its cluster and waits for room in that of the first one.
+func TestAbsentWhereLeft(t *testing.T) {
+	serving := rollout.State{Exists: true, Revision: "old", RunningRevision: "old", Serving: true}
+	replacing := rollout.State{Exists: true, Revision: "new", FormerRevision: "old"}
+	answers := scheduling.ClusterState{RouterWasReady: true, HasRoute: true, HasPool: true}
+	noPicker, refused := answers, answers
+	noPicker.RouterWasReady, refused.RouteRefused = false, true
+	cases := map[string]struct {
+		reason string
+		state  rollout.State
+		at     scheduling.ClusterState
+		routed bool
+		want   []bool
+	}{
+		"Answers":      {"The other one answers where it leaves.", serving, answers, true, []bool{true, false}},
+		"Replacing":    {"The pods of the other one are being replaced, although they were seen ready.", replacing, answers, true, []bool{false, false}},
+		"NoPicker":     {"Nobody picks the other one.", serving, noPicker, true, []bool{false, false}},
+		"Refused":      {"The gateway there refuses the service.", serving, refused, true, []bool{false, false}},
+		"NoFleetRoute": {"Without a fleet route, nothing tells whether requests are answered there.", serving, noPicker, false, []bool{true, false}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.at.Ready = map[key.ReplicaID]bool{"w/1": true}
+			p := &Plan{
+				Service: naming.Identity{Name: "svc"}, groups: 1, snapshot: &scheduling.Snapshot{States: map[string]*scheduling.ClusterState{"b": &tc.at}}, inFleet: true,
+				spec:    &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread}},
+				Rollout: Rollout{Rollout: v1alpha1.Rollout{Partition: ptr.To[int32](0)}},
+				Roles:   []*Role{{Name: "w", Type: v1alpha1.ComponentTypeWorker, Replicas: 2}},
+			}
+			if tc.routed {
+				p.FleetRoute = &FleetRoute{}
+			}
+			here, left := ClusterPlan{Target: scheduling.Target{Cluster: "a"}}, ClusterPlan{Target: scheduling.Target{Cluster: "b"}, Leaving: true}
+			here.Groups = []Group{{Replicas: []Replica{p.replica(&here, p.Roles[0], 0, 0)}}}
+			here.Pending = []Replica{p.replica(&here, p.Roles[0], 0, 1)}
+			left.Groups = []Group{{Replicas: []Replica{p.replica(&left, p.Roles[0], 0, 1)}}}
+			p.Clusters = []ClusterPlan{here, left}
+			running := &Running{Revision: map[string]string{"w": "new"}, Replica: func(k key.Key) rollout.State {
+				if k.Cluster == "b" {
+					return tc.state
+				}
+				return serving
+			}}
+			units := p.units(running)
+			states := make([]rollout.Unit, len(units))
+			for i := range units {
+				states[i] = units[i].state(running)
+			}
+			got := append(rollout.Release(states, rollout.Policy{MaxUnavailable: 1}), false)[:2]
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -49,9 +49,11 @@ type remote struct {
 	// abandoned tells that the cluster was abandoned, and not cleaned up since.
 	abandoned bool
 	// wiped tells that it has lost all objects once.
-	wiped   bool
-	nodes   []*node
-	objects map[task]*remoteObject
+	wiped bool
+	// pickerless tells that no endpoint picker is ready there.
+	pickerless bool
+	nodes      []*node
+	objects    map[task]*remoteObject
 	// leaving are the pods of LeaderWorkerSets that are gone.
 	leaving [][]pod
 	// limit are the most nodes that it ever had.
@@ -142,6 +144,8 @@ func (r *remote) delete(k kindOf, n name) {
 	if o == nil {
 		return
 	}
+	before := r.w.answersBefore()
+	defer func() { r.w.checkAnswers(before, fmt.Sprintf("%s %s is deleted in %s", k.kind, n, r.name)) }()
 	if o.runs != nil && o.runs.started {
 		r.leaving = append(r.leaving, o.runs.pods)
 	}
@@ -231,7 +235,11 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 	switch {
 	case restart && g.ready && !g.outdated:
 		g.outdated = true
+		r.w.trace(subject("pods "+t.name.String()), "are outdated in %s", r.name)
 	case restart && len(g.stopping) == 0 && g.started:
+		before := r.w.answersBefore()
+		defer func() { r.w.checkAnswers(before, fmt.Sprintf("the pods of %s are replaced in %s", t.name, r.name)) }()
+		r.w.trace(subject("pods "+t.name.String()), "are replaced in %s", r.name)
 		o.runs = &group{pods: podsOf(o.manifest), stopping: g.pods}
 	case restart:
 		o.runs = &group{pods: podsOf(o.manifest), stopping: g.stopping}
@@ -287,7 +295,7 @@ func (r *remote) runDeployment(t task, o *remoteObject) {
 		want = int(v.GetNumberValue())
 	}
 	have, available := 0, "False"
-	if o.observed > 0 {
+	if o.observed > 0 && !r.pickerless {
 		have, available = want, "True"
 	}
 	first := o.observed == 0

@@ -179,7 +179,7 @@ func (u *user) String() string {
 	for _, r := range u.roles {
 		roles = append(roles, fmt.Sprintf("%s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector))
 	}
-	return fmt.Sprintf("%s groups=%d gang=%s surge=%d router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.surge, u.router, u.clusters, u.region, roles)
+	return fmt.Sprintf("%s groups=%d gang=%s surge=%d unavailable=%d router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.surge, u.unavailable, u.router, u.clusters, u.region, roles)
 }
 
 // update writes the spec of a user. What Crossplane keeps in the spec stays.

@@ -53,10 +53,7 @@ func TestStarvation(t *testing.T) {
 
 // TestMove moves one service while its image changes.
 func TestMove(t *testing.T) {
-	fn, none := InProcess(), map[string]bool{}
-	for _, e := range events {
-		none[e.name] = true
-	}
+	fn, none := InProcess(), noEvents()
 	for i := range *seeds {
 		seed := *first + uint64(i)
 		w := New(Options{Seed: seed, Without: none, Trace: true}, fn)
@@ -64,4 +61,28 @@ func TestMove(t *testing.T) {
 			t.Error(v)
 		}
 	}
+}
+
+// TestRoll changes one service again and again, and asks whether its requests are answered meanwhile. It runs a quarter of the seeds.
+func TestRoll(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // As above.
+	fn := InProcess()
+	for i := range max(1, *seeds/4) {
+		seed := *first + uint64(i)
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			w := New(Options{Seed: seed, Without: noEvents(), Trace: true}, fn)
+			if v := w.Roll(*steps); v != nil {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// noEvents leaves out all random events.
+func noEvents() map[string]bool {
+	none := map[string]bool{}
+	for _, e := range events {
+		none[e.name] = true
+	}
+	return none
 }

@@ -63,6 +63,8 @@ type World struct {
 	accepted map[name]document
 	// forgets tells that nobody restarts, so that old changes need not be kept.
 	forgets bool
+	// rolls tells that requests have to be answered all the time: see checkAnswers.
+	rolls bool
 	// calm tells that there are no random events any more.
 	calm bool
 	told map[string]map[name][]pod
@@ -294,10 +296,11 @@ func (w *World) acceptRoute() bool {
 		return true
 	}
 	if xr := w.ownerOf(o); xr != nil {
-		before := w.reached(xr)
+		before, answers := w.reached(xr), w.answersBefore()
 		w.accepted[n] = o.body
 		w.trace(o, "is accepted, and leads to %v", w.routedTo(n))
 		w.checkReached(xr, before, "its new route is accepted")
+		w.checkAnswers(answers, "its new route is accepted")
 	}
 	w.server.setStatus(routeKind, n, newDocument(parentsStatus(o.body, int(o.generation))))
 	return true

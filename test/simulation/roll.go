@@ -25,6 +25,9 @@ func (w *World) Roll(steps int) *ViolationError {
 			u.image++
 			w.update(u, "image changed")
 		case 2:
+			if u.groups > 0 {
+				u.groups = 2 + w.rand.IntN(2)
+			}
 			w.resizeRoles(u, drains)
 			w.update(u, "scaled")
 		case 3:
@@ -38,6 +41,11 @@ func (w *World) Roll(steps int) *ViolationError {
 			w.settle()
 			r := w.randomCluster()
 			r.losePickers(!r.pickerless && w.rand.IntN(2) == 0)
+			w.settle()
+		case 6:
+			w.settle()
+			r := w.randomCluster()
+			r.reach(!r.reachable)
 			w.settle()
 		}
 		if w.step(); w.violation != nil {

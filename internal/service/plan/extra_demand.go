@@ -68,14 +68,10 @@ func (p *Plan) wanted(cluster string, elsewhere map[key.ReplicaID]bool) *Cluster
 
 // requestExtra returns what extra units of a cluster request. A part of a unit is of no use.
 func (p *Plan) requestExtra(c *ClusterPlan, units map[string][]extraUnit, pods []map[string]int64) []reservation.ReplicaGroup {
-	type id struct {
-		kind  string
-		index int32
-	}
 	var all []reservation.ReplicaGroup
-	at := map[id]int{}
+	at := map[unitID]int{}
 	for _, r := range p.extraReplicas(c, units) {
-		of, name := id{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
+		of, name := unitID{p.kind(r.Role), p.unitIndex(&r)}, key.GroupID(r.ID)
 		if p.Service.Grouped && r.Group >= p.groups {
 			of.kind, name = "", key.GroupOf(r.Group)
 		}

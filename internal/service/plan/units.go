@@ -101,8 +101,8 @@ func (u *unit) startsDecode(running *Running) bool {
 // units returns the units of all clusters that are not left. A cluster in which nothing of the service runs so far holds up no rollout in the
 // others, unless these share the replicas with it: one that is wanted there is missing in them.
 func (p *Plan) units(running *Running) []unit {
-	var all []unit
 	elsewhere := p.servingWhereLeft(running)
+	all := p.silentWhereLeft(elsewhere)
 	for i := range p.Clusters {
 		if c := &p.Clusters[i]; !c.Leaving {
 			there := p.unitsOf(c, running)
@@ -130,6 +130,44 @@ func (p *Plan) servingWhereLeft(running *Running) map[key.ReplicaID]bool {
 		}
 	}
 	return all
+}
+
+// silentWhereLeft returns units for the replicas under Spread that leave a cluster, have no place in another one so far, and answer nothing. They do
+// not serve. So those that serve in other clusters stay.
+func (p *Plan) silentWhereLeft(serving map[key.ReplicaID]bool) []unit {
+	if !p.spreads() {
+		return nil
+	}
+	placed := map[key.ReplicaID]bool{}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Leaving {
+			continue
+		}
+		for r := range c.Replicas() {
+			placed[r.ID] = true
+		}
+		for k := range c.Pending {
+			placed[c.Pending[k].ID] = true
+		}
+	}
+	var all []unit
+	seen := map[unitID]bool{}
+	for c, r := range p.Replicas() {
+		id := unitID{p.kind(r.Role), p.unitIndex(r)}
+		if !c.Leaving || r.Extra || serving[r.ID] || placed[r.ID] || seen[id] {
+			continue
+		}
+		seen[id] = true
+		all = append(all, unit{cluster: c.Target.Cluster, kind: id.kind, index: id.index})
+	}
+	return all
+}
+
+// A unitID tells the units of a cluster apart.
+type unitID struct {
+	kind  string
+	index int32
 }
 
 // absent returns the units that are wanted in a cluster beside those that are there, and have no capacity. They do not serve, like those whose

@@ -174,3 +174,37 @@ func TestPickedApart(t *testing.T) {
 		})
 	}
 }
+
+// TestPickedTogether turns to a strategy that sends whole requests to each pod, while prefill and decode serve. Those of SGLang would
+// refuse all of them.
+func TestPickedTogether(t *testing.T) {
+	const message = "spec.roles[0].strategy: Forbidden: must be pd-disaggregation while prefill and decode serve: neither answers whole requests alone. " +
+		"Add a role of workers and wait until it serves, or set the replicas of all roles to 0 first"
+	roles := func(strategy string, more ...string) string {
+		return "roles:\n- {name: r, componentType: router" + strategy + "}\n" + strings.Join(more, "")
+	}
+	const apart, queue = "", ", strategy: queue-size"
+	sglangPair, pair := sglangRole("p", "prefiller", 2, "v1")+sglangRole("d", "decoder", 2, "v1"), roleOf("p", "prefiller", 2, "v1")+roleOf("d", "decoder", 2, "v1")
+	cases := map[string]struct {
+		reason, before, after, want string
+	}{
+		"SGLang":         {"Neither answers alone.", roles(apart, sglangPair), roles(queue, sglangPair), message},
+		"PrefixCache":    {"Nor does it with another such strategy.", roles(apart, sglangPair), roles(", strategy: prefix-cache", sglangPair), message},
+		"VLLM":           {"Each answers alone.", roles(apart, pair), roles(queue, pair), ""},
+		"Workers":        {"They get the requests.", roles(apart, sglangPair, roleOf("w", "worker", 1, "v1")), roles(queue, sglangPair, roleOf("w", "worker", 1, "v1")), ""},
+		"BrokenWorkers":  {"They do not serve.", roles(apart, sglangPair, roleOf("w", "worker", 1, broken)), roles(queue, sglangPair, roleOf("w", "worker", 1, broken)), message},
+		"WorkersAtOnce":  {"They do not serve so far.", roles(apart, sglangPair), roles(queue, sglangPair, roleOf("w", "worker", 1, "v1")), message},
+		"Stopped":        {"Nothing serves.", roles(apart, strings.ReplaceAll(sglangPair, "replicas: 2", "replicas: 0")), roles(queue, sglangPair), ""},
+		"WithoutARouter": {"Nobody has sent requests to them.", "roles:\n" + sglangPair, roles(queue, sglangPair), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.rollOut(tc.before)
+			w.edit(tc.after)
+			if got := fixture.Fatals(w.fn.Run(t, w.req)); got != tc.want && !strings.HasSuffix(got, tc.want) || tc.want == "" && got != "" {
+				t.Errorf("%s\nrefused for %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

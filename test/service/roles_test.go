@@ -88,19 +88,23 @@ func TestRolesAreReplaced(t *testing.T) {
 func TestLastAnswers(t *testing.T) {
 	const message = "spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: %s. Not ready: %s. To remove a role at once, set its replicas to 0 first"
 	const router, whole = "- {name: r, componentType: router}\n", "- {name: r, componentType: router, strategy: prefix-cache}\n"
+	const queue = "- {name: r, componentType: router, strategy: queue-size}\n"
 	prefill, decode := roleOf("p", "prefiller", 1, "v1"), roleOf("d", "decoder", 1, "v1")
 	both := sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1")
 	cases := map[string]struct{ before, after, removed, missing string }{
-		"PrefillOfSGLang":             {both, sglangRole("d", "decoder", 1, "v1"), "p", "roles that answer without these, such as workers"},
-		"DecodeOfSGLang":              {both, sglangRole("p", "prefiller", 1, "v1"), "d", "roles that answer without these, such as workers"},
-		"PrefillOfSGLangBesideOther":  {both + sglangRole("q", "prefiller", 1, "v1"), both, "", ""},
-		"PrefillOfSGLangBesideWorker": {both + roleOf("w", "worker", 1, "v1"), sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, "v1"), "", ""},
-		"PrefillOfVLLM":               {prefill + decode, decode, "", ""},
-		"DecodeOfVLLM":                {prefill + decode, prefill, "", ""},
-		"DecodeBehindRouter":          {router + prefill + decode, router + prefill, "d", "roles that answer without these, such as workers"},
-		"DecodeBehindPrefixCache":     {whole + prefill + decode, whole + prefill, "", ""},
-		"WorkerAndPrefillToZero":      {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these, such as workers"},
-		"OthersHaveNoReplicas":        {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the control plane's cluster"},
+		"PrefillOfSGLang":               {both, sglangRole("d", "decoder", 1, "v1"), "p", "roles that answer without these, such as workers"},
+		"DecodeOfSGLang":                {both, sglangRole("p", "prefiller", 1, "v1"), "d", "roles that answer without these, such as workers"},
+		"PrefillOfSGLangBesideOther":    {both + sglangRole("q", "prefiller", 1, "v1"), both, "", ""},
+		"PrefillOfSGLangBesideWorker":   {both + roleOf("w", "worker", 1, "v1"), sglangRole("d", "decoder", 1, "v1") + roleOf("w", "worker", 1, "v1"), "", ""},
+		"PrefillOfVLLM":                 {prefill + decode, decode, "", ""},
+		"DecodeOfVLLM":                  {prefill + decode, prefill, "", ""},
+		"DecodeBehindRouter":            {router + prefill + decode, router + prefill, "d", "roles that answer without these, such as workers"},
+		"DecodeBehindPrefixCache":       {whole + prefill + decode, whole + prefill, "", ""},
+		"WorkerAndPrefillToZero":        {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these, such as workers"},
+		"WorkerBesideSGLangWhole":       {queue + both + roleOf("w", "worker", 1, "v1"), queue + both, "w", "roles that answer without these, such as workers, or strategy: pd-disaggregation in the router, with which decode answers"},
+		"WorkerBesideSGLangPickedApart": {router + both + roleOf("w", "worker", 1, "v1"), router + both, "", ""},
+		"WorkerBesideVLLMWhole":         {queue + prefill + decode + roleOf("w", "worker", 1, "v1"), queue + prefill + decode, "", ""},
+		"OthersHaveNoReplicas":          {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the control plane's cluster"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -51,3 +51,29 @@ func (r *ObservedState) lostIn(c *plan.ClusterPlan, needsBoth bool) *plan.Role {
 	}
 	return lost
 }
+
+// pickedTogether finds prefill and decode that answer only together, and would get whole requests from now on: the strategy of the endpoint
+// picker does not pick them apart any more. Each of them would refuse every request.
+func (r *ObservedState) pickedTogether() field.ErrorList {
+	router := r.plan.Router
+	if router == nil || !router.SendsWhole() {
+		return nil
+	}
+	for i := range r.plan.Clusters {
+		c := &r.plan.Clusters[i]
+		if c.Abandoned || !r.picksApart(c) || r.selected(c).Whole() {
+			continue
+		}
+		serve := plan.Versions{}
+		for replica := range c.Replicas() {
+			if state := r.Replica(replica.Key); state.MayServe() {
+				serve.Add(replica.Role.Type, state.RunningRevision)
+			}
+		}
+		if serve.Pairs() {
+			return field.ErrorList{field.Forbidden(router.Path().Child("strategy"), "must be "+string(v1alpha1.StrategyPDDisaggregation)+
+				" while prefill and decode serve: neither answers whole requests alone. Add a role of workers and wait until it serves, or "+r.stopFirst("the replicas of all roles", r.roleNames()...))}
+		}
+	}
+	return nil
+}

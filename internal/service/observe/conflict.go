@@ -130,6 +130,7 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	errs = append(errs, r.typesChanged()...)
 	errs = append(errs, r.routesRemoved()...)
 	errs = append(errs, r.pickedApart()...)
+	errs = append(errs, r.pickedTogether()...)
 	errs = append(errs, r.forgetsModels()...)
 	errs = append(errs, r.adapterCacheChanged()...)
 	errs = append(errs, r.plan.RefuseFullRoute()...)

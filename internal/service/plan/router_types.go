@@ -85,6 +85,10 @@ type Router struct {
 // Path of the role in the spec.
 func (r *Router) Path() *field.Path { return r.path }
 
+// SendsWhole tells whether the endpoint picker sends whole requests to each pod that it picks, by a strategy. A configuration of the user's
+// may have plugins that are not known.
+func (r *Router) SendsWhole() bool { return r.Strategy != "" && !r.PicksApart }
+
 // An EndpointPickerPod is what the endpoint picker's pods get.
 type EndpointPickerPod struct {
 	ImagePullPolicy  corev1.PullPolicy

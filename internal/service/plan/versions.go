@@ -69,6 +69,26 @@ func (v Versions) All() bool {
 	return len(v) > 0 && !v.some(func(version string, t types) bool { return !answers(version, t) })
 }
 
+// alone tells whether each replica of a version answers whole requests by itself.
+func alone(version string, t types) bool {
+	return t[v1alpha1.ComponentTypeWorker] || answersAlone(version)
+}
+
+// Whole tells whether some replica answers whole requests by itself.
+func (v Versions) Whole() bool { return v.some(alone) }
+
+// AllWhole tells whether there are versions, and each replica answers whole requests by itself.
+func (v Versions) AllWhole() bool {
+	return len(v) > 0 && !v.some(func(version string, t types) bool { return !alone(version, t) })
+}
+
+// Pairs tells whether some version has prefill and decode that are known to need each other.
+func (v Versions) Pairs() bool {
+	return v.some(func(version string, t types) bool {
+		return strings.HasSuffix(version, bothSuffix) && t[v1alpha1.ComponentTypeDecoder] && t[v1alpha1.ComponentTypePrefiller]
+	})
+}
+
 // Picked tells whether some of them answer requests of an endpoint picker that picks prefill and decode apart. needsBoth tells
 // that it wants prefill and decode of each version.
 func (v Versions) Picked(needsBoth bool) bool {

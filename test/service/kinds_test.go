@@ -59,6 +59,45 @@ func TestMissingKinds(t *testing.T) {
 	}
 }
 
+// TestGangWithoutVolcano edits a service that serves so that its pods start as a gang, in a cluster without Volcano. They would never be
+// scheduled, so what serves waits until the kind is there.
+func TestGangWithoutVolcano(t *testing.T) {
+	const lws, pg = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/podgroups.scheduling.volcano.sh"
+	workers := func(replicas, nodes int, more string) string {
+		return fmt.Sprintf("roles:\n- {name: w, componentType: worker, replicas: %d, multinode: {nodeCount: %d, launcher: None}, template: {spec: {containers: [{name: engine, image: v1, command: [vllm, serve, /m]}]}}}\n%s", replicas, nodes, more)
+	}
+	const none = "schedulingStrategy: {gang: {mode: None}}\n"
+	cases := map[string]struct{ before, after string }{
+		"Nodes":      {workers(2, 1, ""), workers(2, 2, "")},
+		"OneReplica": {workers(1, 1, ""), workers(1, 2, "")},
+		"Mode":       {workers(2, 2, none), workers(2, 2, "")},
+		"Surge":      {workers(2, 1, ""), workers(2, 2, "rollout: {maxSurge: 1}\n")},
+		"Pairs":      {workers(1, 1, ""), workers(1, 1, roleOf("p", "prefiller", 1, "v1")+roleOf("d", "decoder", 1, "v1"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.before)
+			w.lacksGangs = true
+			w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, missingKinds: Skip, podObservationLimit: 0}`)
+			w.req.RequiredResources = map[string]*fnv1.Resources{lws: fixture.Definition(t, "v1", ""), pg: {}}
+			w.rollOut(tc.before)
+			former := w.serving()
+			_, last := w.rollOut(tc.after)
+			if diff := cmp.Diff(former, w.serving()); diff != "" {
+				t.Errorf("without the kind these serve: -want, +got:\n%s", diff)
+			}
+			if got := fixture.Condition(last, "KindsAvailable"); got != "FALSE KindMissing" {
+				t.Errorf("KindsAvailable is %s", got)
+			}
+			w.lacksGangs = false
+			w.req.RequiredResources[pg] = fixture.Definition(t, "v1beta1", "")
+			if _, last = w.rollOut(tc.after); fixture.Condition(last, "RolledOut") != "TRUE AllUpdated" || fixture.Condition(last, "KindsAvailable") != "TRUE AllAvailable" {
+				t.Errorf("with the kind: RolledOut is %s, and KindsAvailable is %s", fixture.Condition(last, "RolledOut"), fixture.Condition(last, "KindsAvailable"))
+			}
+		})
+	}
+}
+
 // TestSidecarsNeedPools shows that the kind InferencePool is missing to a service without a router if
 // its routing sidecars wait for it.
 func TestSidecarsNeedPools(t *testing.T) {

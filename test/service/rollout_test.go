@@ -36,6 +36,8 @@ type world struct {
 	start int
 	// unseen are the keys of the sets whose controller has not seen their newest spec so far.
 	unseen map[string]bool
+	// lacksGangs tells that the cluster has no PodGroups, so that pods which name one are never scheduled.
+	lacksGangs bool
 	// behind is for how many calls statuses are older than specs.
 	behind int
 }
@@ -101,6 +103,9 @@ func (w *world) step() *fnv1.RunFunctionResponse {
 // again after an eviction.
 func (w *world) checkGangs() {
 	w.tb.Helper()
+	if w.lacksGangs {
+		return
+	}
 	exist := map[string]bool{"": true, theirs: true}
 	for key, r := range w.req.GetObserved().GetResources() {
 		if strings.HasPrefix(key, "podgroup") {

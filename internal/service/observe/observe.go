@@ -23,6 +23,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
 // An ObservedState is what a request shows of the objects of a plan. Methods decode an
@@ -68,7 +69,7 @@ func (r *ObservedState) Running() *plan.Running {
 		Observed: r.Observed, Taken: r.Taken,
 		PoolType: r.PoolType, ServiceRole: r.ServiceRole, SidecarAccounts: r.SidecarAccounts,
 		Metrics: r.Metrics, PickerConfig: r.PickerConfig, PickerRuns: r.PickerRuns, MayStop: r.MayStop,
-		HasAdapterClaim: r.HasAdapterClaim(), Weights: r.Weights,
+		HasAdapterClaim: r.HasAdapterClaim(), Weights: r.Weights, HasGangKind: func() bool { return require.HasGangKind(r.req) },
 	}
 }
 

@@ -77,6 +77,8 @@ type Running struct {
 	PickerRuns func(k key.Key, hash string) bool
 	// MayStop tells whether the ScaledObject of that key lets its role go to 0 for lack of requests.
 	MayStop func(key.Key) bool
+	// HasGangKind tells whether the cluster of the XR is known to have the kind of PodGroups.
+	HasGangKind func() bool
 	// Loader is the hash of what the pods of the loading Job are made from.
 	Loader string
 	// HasAdapterClaim tells that a claim for adapters exists in some cluster.
@@ -95,6 +97,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.load(running)       // Extra replicas wait for weights, too.
 	p.keepClosed(running)
 	p.recover(running)
+	p.waitForGangKind(running)
 	units := p.units(running)
 	p.Rollout.Gaps = p.gaps(units)
 	p.release(units, running)

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -163,6 +164,7 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 		known = kinds(objects, req)
 	}
 	conflicts := nameConflicts{plan: p, into: r}
+	deferred = append(deferred, gangs(req, r, p, objects)...)
 	for _, o := range objects {
 		if is := req.Observed(o.Key); is.Exists() {
 			conflicts.ofExisting(o, is)
@@ -191,6 +193,28 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	rsp.Requirements = r
 	return deferred
 }
+
+// gangs requires the kind of PodGroups that do not exist, as long as what serves waits for it. It returns those that nothing renders
+// meanwhile, if the kind is missing.
+func gangs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan, objects []kube.Object) []plan.Deferred {
+	var deferred []plan.Deferred
+	for _, k := range p.NewGangs {
+		gangKind.Require(r.Resources)
+		available, answered := gangKind.Available(req)
+		if answered && !available && !slices.ContainsFunc(objects, func(o kube.Object) bool { return o.Key == k }) {
+			deferred = append(deferred, plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: gangKind.Missing()})
+		}
+	}
+	return deferred
+}
+
+// HasGangKind tells whether Crossplane has found the kind of PodGroups.
+func HasGangKind(req incoming.Request) bool {
+	available, _ := gangKind.Available(req)
+	return available
+}
+
+var gangKind = incoming.Kind{APIVersion: volcano.SchemeGroupVersion.String(), Name: "PodGroup"}
 
 // neededKind returns the kind without which o is of no use: its own. A routing sidecar waits until it was
 // able to list InferencePools, in a service without a router too. So its rights need that kind.

@@ -208,3 +208,21 @@ func TestPickedTogether(t *testing.T) {
 		})
 	}
 }
+
+// TestWholeRequestsRefused warns of a service whose prefill and decode refuse every request.
+func TestWholeRequestsRefused(t *testing.T) {
+	const router, both = "roles:\n- {name: r, componentType: router, strategy: queue-size}\n", "prefill and decode pods both receive whole requests: only pd-disaggregation separates prefill from decode"
+	for name, tc := range map[string]struct{ roles, want string }{
+		"SGLang": {sglangRole("p", "prefiller", 1, "v1") + sglangRole("d", "decoder", 1, "v1"), both + ". SGLang's refuse all of them"},
+		"VLLM":   {roleOf("p", "prefiller", 1, "v1") + roleOf("d", "decoder", 1, "v1"), both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warned := newWorld(t, router+tc.roles).step()
+			for _, c := range warned.GetConditions() {
+				if want := "spec.roles[0].strategy: " + tc.want; c.GetType() == "NoWarnings" && !strings.Contains(c.GetMessage()+";", want+";") {
+					t.Errorf("want %q, got %q", want, c.GetMessage())
+				}
+			}
+		})
+	}
+}

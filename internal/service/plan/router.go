@@ -241,7 +241,11 @@ func (r *Router) planPool(path *field.Path, serving []*Role) ([]Warning, field.E
 	}
 	var warnings []Warning
 	if len(r.Selector) == 0 && !r.Disaggregated {
-		warnings = append(warnings, warningAt(path.Child("strategy"), "prefill and decode pods both receive whole requests: only pd-disaggregation separates prefill from decode"))
+		refused := ""
+		if needEachOther(serving) {
+			refused = ". SGLang's refuse all of them"
+		}
+		warnings = append(warnings, warningAt(path.Child("strategy"), "prefill and decode pods both receive whole requests: only pd-disaggregation separates prefill from decode%s", refused))
 	}
 	if len(serving) > len(behind) {
 		warnings = append(warnings, warningAt(path.Child("strategy"), "%s receive no requests: without pd-disaggregation only workers do", notIn(serving, behind)))

@@ -163,6 +163,7 @@ func (s *Service) Respond() error {
 // refusal is why the objects cannot be applied, or nil. All problems are reported at once.
 func (s *Service) refusal(conflicts field.ErrorList) error {
 	changes := s.observed.ForbiddenChanges(s.objects)
+	s.parsed.profile.Explain(changes)
 	reason := composite.ReasonTooLarge
 	switch {
 	case composite.InputInvalid(changes):

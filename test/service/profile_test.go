@@ -220,6 +220,48 @@ func TestProfileRefusals(t *testing.T) {
 	}
 }
 
+// TestProfileForbidsWhatServes changes a profile in a way that what serves forbids. The service itself has not changed, so the error
+// says where the value comes from.
+func TestProfileForbidsWhatServes(t *testing.T) {
+	worker := func(args string) string {
+		return `{componentType: worker, template: {spec: {containers: [{name: vllm, image: v1, command: [vllm, serve], args: [` + args + `]}]}}}`
+	}
+	pair := sglangPair()
+	cases := map[string]struct{ spec, before, after, want string }{
+		"Port": {
+			"{profileName: p, roles: [{name: w, componentType: worker, replicas: 2}]}", worker("/m"), worker("/m, --port=9000"),
+			"spec.roles[0]: Forbidden: must answer on port 8000, and not on 9000, while pods of its former template serve: requests are sent to one port of all pods. " +
+				"To change it, set replicas to 0 first (in the service merged with profile p)",
+		},
+		"Strategy": {
+			"{profileName: p, roles: [{name: r, componentType: router}, {name: a, componentType: prefiller}, {name: b, componentType: decoder}]}",
+			"{componentType: router}" + pair, "{componentType: router, strategy: queue-size}" + pair,
+			"spec.roles[0].strategy: Forbidden: must be pd-disaggregation while prefill and decode serve: neither answers whole requests alone. " +
+				"Add a role of workers and wait until it serves, or set the replicas of all roles to 0 first (this comes from profile p)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.spec)
+			w.req.Input = fixture.YAML(t, withProfiles(tc.before))
+			w.rollOut(tc.spec)
+			w.req.Input = fixture.YAML(t, withProfiles(tc.after))
+			if diff := cmp.Diff("nothing was changed: "+tc.want, fixture.Fatals(w.fn.Run(t, w.req))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// sglangPair are the fragments of a profile for prefill and decode of SGLang.
+func sglangPair() string {
+	all := ""
+	for _, of := range []string{"prefiller", "decoder"} {
+		all += `, {componentType: ` + of + `, template: {spec: {containers: [{name: sglang, image: v1, command: [python3, -m, sglang.launch_server], args: [--model-path=/m, --port=8000]}]}}}`
+	}
+	return all
+}
+
 // TestProfileRollsOut shows that a change of a profile reaches one replica after the other, unless the
 // service is paused, and that a profile that disappears changes nothing.
 func TestProfileRollsOut(t *testing.T) {

@@ -176,3 +176,40 @@ func TestRouterComes(t *testing.T) {
 		t.Error("a service with a router from the start has a Service for its workers")
 	}
 }
+
+// TestURLWhenRouterComes shows that the status names the Service until the route leads to an endpoint picker that is ready, and never
+// again after that.
+func TestURLWhenRouterComes(t *testing.T) {
+	const service, route = "http://chat.team.svc:8000", "http://chat.example.com"
+	workers := "roles:\n" + roleOf("w", "worker", 2, "v1")
+	routed := workers + "- {name: r, componentType: router, httproute: {parentRefs: [{name: g}], hostnames: [chat.example.com]}}\n"
+	const ready = `{observedGeneration: 1, replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: "True"}]}`
+	const accepted, refused = `"True"`, `"False", reason: NotAllowedByListeners`
+	w := newWorld(t, workers)
+	var got []string
+	call := func(picker, route string) {
+		for name, status := range map[string]string{
+			"deployment/epp": picker,
+			"httproute":      "parents: [{parentRef: {name: g}, conditions: [{type: Accepted, observedGeneration: 1, status: " + route + "}]}]",
+		} {
+			if o := w.req.GetObserved().GetResources()[name]; o != nil {
+				o.Resource = kube.With(o.GetResource(), structpb.NewStructValue(fixture.YAML(t, status)), "status")
+			}
+		}
+		got = append(got, kube.Lookup(w.apply().GetDesired().GetComposite().GetResource(), "status", "url").GetStringValue())
+	}
+	call("{}", accepted)
+	w.edit(routed)
+	call("{}", accepted)
+	call("{}", accepted)
+	call(ready, refused)
+	call(ready, accepted)
+	call("{}", accepted)
+	if diff := cmp.Diff([]string{service, service, service, service, route, route}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	other := newWorld(t, routed)
+	if url := kube.Lookup(other.apply().GetDesired().GetComposite().GetResource(), "status", "url").GetStringValue(); url != route {
+		t.Errorf("with a router from the start, the URL is %s", url)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/fusioninfer/function-inferenceservice/internal/incoming"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
@@ -59,10 +60,14 @@ type listener struct {
 
 // url is where clients that reach a cluster find the service there, or empty.
 func (e *evaluator) url(c *plan.ClusterPlan) string {
-	if c.Endpoint != nil && !c.Endpoint.Former {
-		return urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
-	}
 	at := e.entrypoints[c.Target.Cluster]
+	if c.Endpoint != nil {
+		// When a router comes, clients are told of its route once that leads to an endpoint picker. After that, a failure does not send them back.
+		service := urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
+		if !c.Endpoint.Former || !c.Target.Remote() && saidURL.In(e.state.req.Composite()).Status.URL == service && !e.routed(c, at) {
+			return service
+		}
+	}
 	if at.route == nil {
 		return ""
 	}
@@ -76,6 +81,19 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 	tls := l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443
 	return urlOf(schemeOf(tls), host, l.Port)
 }
+
+// routed tells whether requests that come by the route of a cluster reach an endpoint picker, as far as it is known.
+func (e *evaluator) routed(c *plan.ClusterPlan, at routeObjects) bool {
+	picker := e.byKey[c.DeploymentKey()]
+	return at.route != nil && at.route.ready && picker != nil && picker.ready
+}
+
+// saidURL is the URL that the status has.
+var saidURL = incoming.NewCompositeView[struct {
+	Status struct {
+		URL string `json:"url"`
+	} `json:"status"`
+}]()
 
 // A copyURL is the URL of the copy in one cluster. It is empty where no client finds that copy yet.
 type copyURL struct {

@@ -35,6 +35,10 @@ func TestWayIn(t *testing.T) {
 			stays(workers + pairs), router + pairs,
 			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: another role of workers, without which the Service goes that clients may still use. To remove a role at once, set its replicas to 0 first",
 		},
+		"PairsBesideStoppedWorkers": {
+			one(workers + roleOf("b", "worker", 0, "v1") + pairs), roleOf("b", "worker", 0, "v1") + pairs,
+			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: a role that gets requests without a router. To remove a role at once, set its replicas to 0 first",
+		},
 		"WorkersOfService":    {stays(workers + roleOf("b", "worker", 2, "v1")), router + roleOf("b", "worker", 2, "v1"), ""},
 		"DecodeBesideService": {stays(workers + pairs + roleOf("e", "decoder", 2, "v1")), router + workers + pairs, ""},
 		"PairsBehindRouter":   {one(router + workers + pairs), router + pairs, ""},

@@ -166,10 +166,14 @@ func (r *ObservedState) clusterOf(name string) *plan.ClusterPlan {
 	return nil
 }
 
-// noWayIn tells whether requests may come to workers of a cluster by a Service that goes. Prefill and decode get none by it. With a
-// router, clients that know the Service need not know the route.
+// noWayIn tells whether requests may come to workers of a cluster by a Service that goes, or that leads to no replica any more. Prefill
+// and decode get none by it. With a router, clients that know the Service need not know the route.
 func (r *ObservedState) noWayIn(c *plan.ClusterPlan) bool {
-	if c == nil || c.Endpoint != nil || !r.stays(c.Key(key.Service)) {
+	if c == nil || !r.stays(c.Key(key.Service)) {
+		return false
+	}
+	leads := func(of *plan.Role) bool { return of.Type == v1alpha1.ComponentTypeWorker && wants(c, of) }
+	if c.Endpoint != nil && slices.ContainsFunc(r.plan.Roles, leads) {
 		return false
 	}
 	for k := range r.thatMayServe() {

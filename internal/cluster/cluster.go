@@ -86,5 +86,5 @@ func (c *Cluster) Require() error {
 
 // Respond answers with the objects, the status and the conditions.
 func (c *Cluster) Respond() error {
-	return c.call.Accept(evaluate(c.parsed, c.state, c.plan, c.objects, composite.MaxAnswer-c.call.Size(c.objects)))
+	return c.call.Accept(evaluate(c.parsed, c.state, c.plan, c.objects, composite.MaxResponse-c.call.Size(c.objects)))
 }

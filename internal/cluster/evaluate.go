@@ -63,10 +63,10 @@ func ConditionTypes() []string {
 	return []string{composite.Accepted, Reachable, NodesObserved, RequestsResolved, CapacityConsistent, EntrypointResolved, Exclusive, Schedulable}
 }
 
-// evaluate answers with the objects, the status and the conditions of a cluster. The response has room for some bytes besides the
+// evaluate returns the outcome of the call. room is how many bytes the response can take besides the
 // objects.
-func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, room int) composite.Answer {
-	a := composite.Answer{
+func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, room int) composite.Outcome {
+	a := composite.Outcome{
 		Objects:    objects,
 		Ready:      make(map[key.Key]bool, len(objects)),
 		Status:     status(c, state, p, room),

@@ -100,7 +100,7 @@ func TestAnswersFit(t *testing.T) {
 				if o.fatal != "" {
 					t.Fatal(o.fatal)
 				}
-				if size := proto.Size(rsp); size > composite.MaxAnswer+64<<10 {
+				if size := proto.Size(rsp); size > composite.MaxResponse+64<<10 {
 					t.Fatalf("%s In call %d the response has %d bytes", tc.reason, call, size)
 				}
 				for i := range profile.Parts {

@@ -59,7 +59,7 @@ func TestDecided(t *testing.T) {
 			}
 			if tc.err != nil {
 				c.Refuse(tc.err)
-			} else if err := c.Accept(Answer{Status: map[string]any{}, Decisions: []Decision{placed}}); err != nil {
+			} else if err := c.Accept(Outcome{Status: map[string]any{}, Decisions: []Decision{placed}}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, c.Decided()); diff != "" {

@@ -33,8 +33,9 @@ const (
 	WhileStable = 5 * time.Minute
 )
 
-// An Answer is the desired state, status and conditions of a composite resource.
-type Answer struct {
+// An Outcome is what a call comes to for a composite resource that is accepted: its desired objects,
+// status and conditions. Accept writes it into the response.
+type Outcome struct {
 	// Objects that are desired, and whether each of them is ready, by their keys.
 	Objects []kube.Object
 	Ready   map[key.Key]bool
@@ -53,35 +54,35 @@ type Answer struct {
 }
 
 // Accept responds with the desired objects, their readiness, the status and the conditions.
-func (c *Call) Accept(a Answer) error {
+func (c *Call) Accept(o Outcome) error {
 	req, rsp := c.Request, c.Response
-	if err := Refusal(ReasonInvalidInput, desiredEarlier(req, a.Objects)); err != nil {
+	if err := Refusal(ReasonInvalidInput, desiredEarlier(req, o.Objects)); err != nil {
 		return err
 	}
 	// The desired state of the request must not change.
-	desired := &fnv1.State{Composite: req.Desired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(a.Objects))}
+	desired := &fnv1.State{Composite: req.Desired().GetComposite(), Resources: make(map[string]*fnv1.Resource, len(o.Objects))}
 	maps.Copy(desired.Resources, req.Desired().GetResources())
 	rsp.Desired = desired
-	for _, o := range a.Objects {
-		rsp.Desired.Resources[o.Key.String()] = &fnv1.Resource{Resource: o.Resource, Ready: ready(a.Ready[o.Key])}
+	for _, object := range o.Objects {
+		rsp.Desired.Resources[object.Key.String()] = &fnv1.Resource{Resource: object.Resource, Ready: ready(o.Ready[object.Key])}
 	}
-	if err := setStatus(req, rsp, a.Status, a.Deferred); err != nil {
+	if err := setStatus(req, rsp, o.Status, o.Deferred); err != nil {
 		return err
 	}
-	c.setConditions(a.Conditions)
+	c.setConditions(o.Conditions)
 	before := observedConditions(req.Composite())
-	announce(before, rsp, a.Conditions)
+	announce(before, rsp, o.Conditions)
 	c.accepted(before)
-	c.decisions = append(c.decisions, a.Decisions...)
-	for _, e := range a.Events {
+	c.decisions = append(c.decisions, o.Decisions...)
+	for _, e := range o.Events {
 		response.Normal(rsp, e).TargetCompositeAndClaim()
 	}
-	rsp.Meta.Ttl = durationpb.New(timeToLive(before, a, c.Now))
+	rsp.Meta.Ttl = durationpb.New(timeToLive(before, o, c.Now))
 	return nil
 }
 
 // desiredEarlier finds objects whose keys functions earlier in the pipeline have used. Crossplane composes one object for each key. So
-// theirs would be lost without a word, and if it exists already, this function's would get its name.
+// the other function's object would be lost without a word. If that object exists already, the one of this function would get its name.
 func desiredEarlier(req incoming.Request, objects []kube.Object) field.ErrorList {
 	var errs field.ErrorList
 	earlier := req.Desired().GetResources()
@@ -101,20 +102,22 @@ func desiredEarlier(req incoming.Request, objects []kube.Object) field.ErrorList
 	return errs
 }
 
-// timeToLive grows with the time since the last change, and ends when something is due.
-func timeToLive(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
-	live := sinceChange(before, a, now)
-	if !a.Due.IsZero() {
-		live = min(live, max(a.Due.Sub(now), time.Second))
+// timeToLive is how long the response counts. It grows with the time since the last change, and ends when
+// something is due, but never lasts less than a second.
+func timeToLive(before map[string]observedCondition, o Outcome, now time.Time) time.Duration {
+	live := sinceChange(before, o, now)
+	if !o.Due.IsZero() {
+		live = min(live, max(o.Due.Sub(now), time.Second))
 	}
 	return live
 }
 
-func sinceChange(before map[string]observedCondition, a Answer, now time.Time) time.Duration {
-	if a.Stable {
+// sinceChange is the time to live by when a condition last changed: from Soon to WhileStuck, or WhileStable.
+func sinceChange(before map[string]observedCondition, o Outcome, now time.Time) time.Duration {
+	if o.Stable {
 		return WhileStable
 	}
-	for _, c := range a.Conditions {
+	for _, c := range o.Conditions {
 		if before[c.Type].status != string(c.Status) {
 			return Soon
 		}

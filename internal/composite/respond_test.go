@@ -25,18 +25,18 @@ func TestTimeToLive(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		observed []any
-		answer   Answer
+		outcome  Outcome
 		want     time.Duration
 	}{
-		"First":      {reason: "There were no conditions before.", answer: Answer{Conditions: pending}, want: Soon},
-		"JustNow":    {reason: "The condition has just become False.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Conditions: pending}, want: Soon},
-		"AWhile":     {reason: "The time grows while nothing changes.", observed: []any{condition("WorkloadsReady", "False", 40*time.Second)}, answer: Answer{Conditions: pending}, want: 40 * time.Second},
-		"Long":       {reason: "The time is limited.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending}, want: WhileStuck},
-		"Changes":    {reason: "The answer changes a condition.", observed: []any{condition("WorkloadsReady", "True", time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
-		"Elsewhere":  {reason: "A condition of Crossplane's own has changed.", observed: []any{condition("WorkloadsReady", "False", time.Hour), condition("Synced", "False", 20*time.Second)}, answer: Answer{Conditions: pending}, want: 20 * time.Second},
-		"ClockAhead": {reason: "A transition time in the future counts as now.", observed: []any{condition("WorkloadsReady", "False", -time.Hour)}, answer: Answer{Conditions: pending}, want: Soon},
-		"Due":        {reason: "The next decision depends on the time.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, answer: Answer{Conditions: pending, Due: now.Add(time.Minute)}, want: time.Minute},
-		"Stable":     {reason: "Nothing is pending.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, answer: Answer{Stable: true}, want: WhileStable},
+		"First":      {reason: "There were no conditions before.", outcome: Outcome{Conditions: pending}, want: Soon},
+		"JustNow":    {reason: "The condition has just become False.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, outcome: Outcome{Conditions: pending}, want: Soon},
+		"AWhile":     {reason: "The time grows while nothing changes.", observed: []any{condition("WorkloadsReady", "False", 40*time.Second)}, outcome: Outcome{Conditions: pending}, want: 40 * time.Second},
+		"Long":       {reason: "The time is limited.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, outcome: Outcome{Conditions: pending}, want: WhileStuck},
+		"Changes":    {reason: "The outcome changes a condition.", observed: []any{condition("WorkloadsReady", "True", time.Hour)}, outcome: Outcome{Conditions: pending}, want: Soon},
+		"Elsewhere":  {reason: "A condition of Crossplane's own has changed.", observed: []any{condition("WorkloadsReady", "False", time.Hour), condition("Synced", "False", 20*time.Second)}, outcome: Outcome{Conditions: pending}, want: 20 * time.Second},
+		"ClockAhead": {reason: "A transition time in the future counts as now.", observed: []any{condition("WorkloadsReady", "False", -time.Hour)}, outcome: Outcome{Conditions: pending}, want: Soon},
+		"Due":        {reason: "The next decision depends on the time.", observed: []any{condition("WorkloadsReady", "False", time.Hour)}, outcome: Outcome{Conditions: pending, Due: now.Add(time.Minute)}, want: time.Minute},
+		"Stable":     {reason: "Nothing is pending.", observed: []any{condition("WorkloadsReady", "False", time.Second)}, outcome: Outcome{Stable: true}, want: WhileStable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,14 +45,14 @@ func TestTimeToLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			req := &fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}}}
-			if got := timeToLive(observedConditions(incomingtest.Request(t, req).Composite()), tc.answer, now); got != tc.want {
+			if got := timeToLive(observedConditions(incomingtest.Request(t, req).Composite()), tc.outcome, now); got != tc.want {
 				t.Errorf("%s It is %s, want %s", tc.reason, got, tc.want)
 			}
 		})
 	}
 }
 
-// TestDue proves that an answer does not live longer than until something is due.
+// TestDue proves that a response does not live longer than until something is due.
 func TestDue(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
@@ -67,7 +67,7 @@ func TestDue(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := timeToLive(nil, Answer{Stable: true, Due: tc.due}, now); got != tc.want {
+			if got := timeToLive(nil, Outcome{Stable: true, Due: tc.due}, now); got != tc.want {
 				t.Errorf("%s It lives for %s, want %s", tc.reason, got, tc.want)
 			}
 		})
@@ -95,7 +95,7 @@ func TestEarlierFunctions(t *testing.T) {
 			want:   &fnv1.Resource{Resource: object(map[string]any{"apiVersion": "v1", "kind": "XR", "status": map[string]any{"ours": "now"}})},
 		},
 		"All": {
-			reason:  "Of the status, only the fields of the answer are replaced.",
+			reason:  "Of the status, only the fields of the outcome are replaced.",
 			desired: &fnv1.Resource{Resource: object(map[string]any{"status": map[string]any{"ours": "before", "theirs": "before"}}), ConnectionDetails: secret, Ready: fnv1.Ready_READY_TRUE},
 			want: &fnv1.Resource{
 				Resource:          object(map[string]any{"apiVersion": "v1", "kind": "XR", "status": map[string]any{"ours": "now", "theirs": "before"}}),
@@ -119,7 +119,7 @@ func TestEarlierFunctions(t *testing.T) {
 				Desired:  &fnv1.State{Composite: tc.desired},
 			}
 			c := NewCall(req, time.Time{})
-			if err := c.Accept(Answer{Status: map[string]any{"ours": "now"}, Deferred: tc.deferred}); err != nil {
+			if err := c.Accept(Outcome{Status: map[string]any{"ours": "now"}, Deferred: tc.deferred}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, c.Response.GetDesired().GetComposite(), protocmp.Transform()); diff != "" {
@@ -129,7 +129,7 @@ func TestEarlierFunctions(t *testing.T) {
 	}
 }
 
-// TestTakenKeys proves that an answer never replaces what earlier functions of the pipeline desire.
+// TestTakenKeys proves that a response never replaces what earlier functions of the pipeline desire.
 func TestTakenKeys(t *testing.T) {
 	object := func(kind, name string) *structpb.Struct {
 		s, err := structpb.NewStruct(map[string]any{"kind": kind, "metadata": map[string]any{"name": name}})
@@ -170,7 +170,7 @@ func TestTakenKeys(t *testing.T) {
 			c := NewCall(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: &structpb.Struct{}}}, Desired: desired}, time.Time{})
 			got := ""
 			var problems *ProblemsError
-			if errors.As(c.Accept(Answer{Objects: ours, Status: map[string]any{}}), &problems) {
+			if errors.As(c.Accept(Outcome{Objects: ours, Status: map[string]any{}}), &problems) {
 				got = problems.Error()
 				if problems.Reason != ReasonInvalidInput {
 					t.Errorf("The reason is %s: only the platform team can rename it", problems.Reason)

@@ -45,9 +45,9 @@ func ConditionTypes() []string {
 	return []string{composite.Accepted, NoWarnings, AdaptersLoaded, Answered}
 }
 
-// evaluate answers with the objects, the status and the conditions of a model.
-func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Answer {
-	a := composite.Answer{Ready: make(map[key.Key]bool, len(objects))}
+// evaluate returns the outcome of the call. left are the objects that are left out for now.
+func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Outcome {
+	a := composite.Outcome{Ready: make(map[key.Key]bool, len(objects))}
 	var missing []string
 	inCluster := map[string]string{}
 	for i := range state.loading {

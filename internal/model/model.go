@@ -92,9 +92,9 @@ func (m *Model) Require() error {
 // Respond answers with the objects, the status and the conditions.
 func (m *Model) Respond() error {
 	// What observes the pods of Jobs comes later.
-	if total := m.call.Size(m.objects) + m.state.laterLoaderObjects()*remote.ObserverSize; total > composite.MaxAnswer {
+	if total := m.call.Size(m.objects) + m.state.laterLoaderObjects()*remote.ObserverSize; total > composite.MaxResponse {
 		return composite.Refusal(composite.ReasonTooLarge, field.ErrorList{field.Invalid(field.NewPath("spec", "targets"), fmt.Sprintf("%d bytes", total), fmt.Sprintf(
-			"makes more for the %d clusters of the service than fits into an answer of %d bytes, Crossplane's limit: have fewer targets", len(m.state.pools), composite.MaxAnswer))})
+			"makes more for the %d clusters of the service than fits into an answer of %d bytes, Crossplane's limit: have fewer targets", len(m.state.pools), composite.MaxResponse))})
 	}
 	return m.call.Accept(evaluate(m.parsed, m.state, m.objects, m.left))
 }

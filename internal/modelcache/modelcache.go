@@ -135,7 +135,7 @@ func (m *Cache) Respond() error {
 	for _, c := range conditions {
 		ready = ready && (c.Status == composite.True || c.Type == observe.NoWarnings)
 	}
-	return m.call.Accept(composite.Answer{
+	return m.call.Accept(composite.Outcome{
 		Objects: m.objects, Ready: e.Ready, Status: status(m.plan, &e), Conditions: conditions,
 		Deferred: !ready, Stable: e.Stable && ready,
 	})
@@ -150,11 +150,11 @@ func (m *Cache) tooLarge() field.ErrorList {
 	}
 	// What observes the pods of Jobs comes later.
 	total := m.call.Size(m.objects) + m.plan.LaterLoaderObjects()*remote.ObserverSize
-	if total <= composite.MaxAnswer {
+	if total <= composite.MaxResponse {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", total),
-		fmt.Sprintf("selects more clusters than fit into an answer of %d bytes, Crossplane's limit: select fewer, or load on demand", composite.MaxAnswer))}
+		fmt.Sprintf("selects more clusters than fit into an answer of %d bytes, Crossplane's limit: select fewer, or load on demand", composite.MaxResponse))}
 }
 
 // ConditionTypes are the types of all conditions, in the order of the response. They mean the same as those

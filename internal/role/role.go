@@ -67,7 +67,7 @@ func (r *Role) Respond() error {
 	if l := r.spec.Current.Limit; l != nil {
 		scaled = composite.Condition{Type: v1alpha1.ConditionScaled, Status: composite.False, Reason: l.Reason, Message: l.Message}
 	}
-	return r.call.Accept(composite.Answer{
+	return r.call.Accept(composite.Outcome{
 		Status:     v1alpha1.InferenceRoleStatus{Replicas: r.spec.Current.Replicas, Selector: r.spec.Current.Selector},
 		Conditions: []composite.Condition{{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted}, scaled},
 		Stable:     true,

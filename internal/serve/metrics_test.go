@@ -204,7 +204,7 @@ func TestSizeOfAlert(t *testing.T) {
 		below string
 	}{
 		"Usual": {reason: "There is room for more.", size: 2 << 20, below: "1"},
-		"Large": {reason: "There is little room.", size: composite.MaxAnswer, below: "0"},
+		"Large": {reason: "There is little room.", size: composite.MaxResponse, below: "0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -157,7 +157,7 @@ func (s *Service) Respond() error {
 	deferred = append(deferred, conflicts.Deferred...)
 	s.plan.Warnings = append(s.plan.Warnings, conflicts.Warnings...)
 	objects := render.Without(s.objects, slices.Concat(deferred, conflicts.Spared))
-	return s.call.Accept(state.Evaluate(objects, deferred).Answer)
+	return s.call.Accept(state.Evaluate(objects, deferred).Outcome)
 }
 
 // refusal is why the objects cannot be applied, or nil. All problems are reported at once.

@@ -42,7 +42,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 	for _, r := range p.ScaledRoles() {
 		n += p.MostReplicas(r)
 	}
-	if most < maxObject && most*n+later+proto.Size(c.Request.Desired()) < composite.MaxAnswer {
+	if most < maxObject && most*n+later+proto.Size(c.Request.Desired()) < composite.MaxResponse {
 		return nil
 	}
 	// By now the response has the desired state of earlier functions, and the requirements.
@@ -50,8 +50,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 	sizes := make(map[key.Key]int, len(objects))
 	for _, o := range objects {
 		sizes[o.Key] = proto.Size(o.Resource)
-		// The key, the map entry and the readiness.
-		total += sizes[o.Key] + len(o.Key.String()) + 24
+		total += sizes[o.Key] + composite.EntrySize(o.Key)
 	}
 	for _, r := range p.LaterAutoscalers() {
 		// Its triggers and metrics are those of the spec. The rest is small.
@@ -75,7 +74,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 				fmt.Sprintf("makes a %s that no cluster can store: at most %d bytes", o.Kind(), maxObject)))
 		}
 	}
-	if total > composite.MaxAnswer && len(errs) == 0 {
+	if total > composite.MaxResponse && len(errs) == 0 {
 		errs = append(errs, answerTooLarge(p, roles, total))
 	}
 	return errs
@@ -98,7 +97,7 @@ const (
 
 // roomForReplicas is how much of an answer the replicas may take while a service moves. The rest is for routers and
 // the request, for pods that are read, and for what scaling may add.
-const roomForReplicas = composite.MaxAnswer / 4 * 3
+const roomForReplicas = composite.MaxResponse / 4 * 3
 
 // sizeOf returns the bytes that a replica of a role takes of an answer in the fleet. A role that cannot be rendered
 // has none, and rendering says why.
@@ -284,16 +283,16 @@ func answerTooLarge(p *plan.Plan, roles []roleSize, total int) *field.Error {
 		for i := range p.Clusters {
 			groups += len(p.Clusters[i].Groups)
 		}
-		if fit := int(int64(groups)*composite.MaxAnswer/int64(total)) / clusters; fit > 0 || groups == 0 {
+		if fit := int(int64(groups)*composite.MaxResponse/int64(total)) / clusters; fit > 0 || groups == 0 {
 			return field.Invalid(field.NewPath("spec", "replicas"), groups/clusters,
-				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxAnswer, fit))
+				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d groups fit", total, composite.MaxResponse, fit))
 		}
 	} else {
 		// A replica is in as many clusters as there are of each.
 		each := max(1, size.bytes/max(1, int(most.Most())))
-		if fit := int(most.Most()) - (total-composite.MaxAnswer+each-1)/each; fit > 0 {
+		if fit := int(most.Most()) - (total-composite.MaxResponse+each-1)/each; fit > 0 {
 			return field.Invalid(most.ReplicasPath(), most.Most(),
-				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxAnswer, fit))
+				fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: at most %d replicas of this role fit", total, composite.MaxResponse, fit))
 		}
 	}
 	wanted := 0
@@ -301,5 +300,5 @@ func answerTooLarge(p *plan.Plan, roles []roleSize, total int) *field.Error {
 		wanted += int(r.Most())
 	}
 	return field.Invalid(field.NewPath("spec", "roles"), fmt.Sprintf("%d replicas", max(size.replicas, wanted)),
-		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxAnswer, total/composite.MaxAnswer+1))
+		fmt.Sprintf("the answer would have %d bytes, Crossplane takes %d: the roles need about %d times fewer replicas, or smaller templates", total, composite.MaxResponse, total/composite.MaxResponse+1))
 }

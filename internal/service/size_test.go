@@ -71,7 +71,7 @@ func TestTooManyOfOne(t *testing.T) {
 		"Group":   {Service: naming.Identity{Grouped: true}, Roles: of, Clusters: []plan.ClusterPlan{{Groups: make([]plan.Group, 1)}}},
 		"Replica": {Roles: of},
 	} {
-		got := answerTooLarge(p, []roleSize{{bytes: composite.MaxAnswer, replicas: 2}}, 2*composite.MaxAnswer)
+		got := answerTooLarge(p, []roleSize{{bytes: composite.MaxResponse, replicas: 2}}, 2*composite.MaxResponse)
 		if got.Field != "spec.roles" || got.BadValue != "2 replicas" || !strings.Contains(got.Detail, "3 times fewer replicas") {
 			t.Errorf("%s: want 3 times fewer than 2 replicas in spec.roles, got %v", name, got)
 		}
@@ -82,7 +82,7 @@ func TestTooManyOfOne(t *testing.T) {
 // counts.
 func TestTooManyNowhere(t *testing.T) {
 	p := &plan.Plan{Service: naming.Identity{Grouped: true}, Roles: []*plan.Role{{Name: "w"}}}
-	if got := answerTooLarge(p, []roleSize{{}}, 2*composite.MaxAnswer); got.Field != "spec.replicas" || got.BadValue != 0 {
+	if got := answerTooLarge(p, []roleSize{{}}, 2*composite.MaxResponse); got.Field != "spec.replicas" || got.BadValue != 0 {
 		t.Errorf("want 0 of spec.replicas to be refused, got %v", got)
 	}
 }

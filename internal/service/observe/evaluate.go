@@ -16,11 +16,11 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// An Evaluation is what exists of a plan, compared with the plan. It is the answer to Crossplane.
+// An Evaluation is what exists of a plan, compared with the plan, and the outcome of the call.
 type Evaluation struct {
-	composite.Answer
+	composite.Outcome
 
-	// Status is that of the answer: of the InferenceService, without its conditions.
+	// Status of the InferenceService, without its conditions. The outcome has the same.
 	Status v1alpha1.InferenceServiceStatus
 }
 
@@ -51,7 +51,7 @@ type evaluator struct {
 func (r *ObservedState) Evaluate(objects []kube.Object, deferred []plan.Deferred) Evaluation {
 	e := newEvaluator(r, objects, deferred)
 	v := e.evaluation()
-	v.Answer.Objects, v.Answer.Status, v.Due = objects, v.Status, r.plan.Due
+	v.Outcome.Objects, v.Outcome.Status, v.Due = objects, v.Status, r.plan.Due
 	return v
 }
 

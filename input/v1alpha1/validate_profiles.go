@@ -131,5 +131,5 @@ func validateProfileTemplate(at *field.Path, doc *kube.Document) field.ErrorList
 	if doc == nil {
 		return nil
 	}
-	return append(kube.Decode(doc, at, &profileTemplate{}), kube.Directives(doc, at)...)
+	return append(kube.Decode(doc, at, &profileTemplate{}), kube.CheckDirectives(doc, at)...)
 }

@@ -153,7 +153,7 @@ func unreadRoles(all []fileObject) error {
 func unreadRole(o object) field.ErrorList {
 	role := v1alpha1.InferenceRole{}
 	unread := kube.DecodeMap(map[string]any{"spec": o.Object["spec"]}, nil, &role)
-	outside := slices.DeleteFunc(composite.Without(v1alpha1.ValidateRole(&role.Spec), unread), func(e *field.Error) bool {
+	outside := slices.DeleteFunc(composite.WithoutConsequences(v1alpha1.ValidateRole(&role.Spec), unread), func(e *field.Error) bool {
 		return !strings.HasSuffix(e.Field, ".replicas")
 	})
 	return append(unread, outside...)

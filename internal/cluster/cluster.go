@@ -46,7 +46,7 @@ func New(c *composite.Call) *Cluster {
 
 // Parse reads the InferenceCluster and the ClusterInput.
 func (c *Cluster) Parse() error {
-	if err := c.call.Supported(inputv1alpha1.KindClusterInput, Kind); err != nil {
+	if err := c.call.CheckKinds(inputv1alpha1.KindClusterInput, Kind); err != nil {
 		return err
 	}
 	var problems field.ErrorList

@@ -36,7 +36,7 @@ var (
 // parse reads a request, and reports every problem that it finds.
 func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	in, errs := composite.ClusterInput(req.Input())
-	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(req.Composite()); len(tooLarge) > 0 {
 		return nil, append(errs, tooLarge...)
 	}
 	x, unread := composite.Read(xrView, req.Composite())
@@ -49,7 +49,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 		builder: remote.ObjectBuilder{Config: x.Spec.ProviderConfigRef.Ref(), Namespace: in.Namespace, ClusterScoped: x.Spec.ProviderConfigRef.APIGroup == v1alpha1.GroupClusterScopedObjects},
 	}
 	errs = append(errs, unread...)
-	errs = append(errs, composite.Without(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
+	errs = append(errs, composite.WithoutConsequences(v1alpha1.ValidateCluster(&c.InferenceCluster), unread)...)
 	// Fields of the former status that cannot be read count as absent.
 	before := formerView.In(req.Composite())
 	c.Status = before.Status

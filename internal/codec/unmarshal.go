@@ -24,7 +24,7 @@ const (
 	// limit, but counts messages: a nested value is two.
 	maxDepth = protowire.DefaultRecursionLimit
 	// cutDepth is the depth below which the values of a document that the function reads are
-	// skipped. It is far deeper than what kube.Bounded accepts. The function can then refuse a
+	// skipped. It is far deeper than what kube.CheckBounds accepts. The function can then refuse a
 	// deeper document with its path, where gRPC would only fail.
 	cutDepth = 200
 )

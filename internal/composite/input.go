@@ -17,15 +17,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// Bounded checks the size of a composite resource's spec. It leaves out Crossplane's own
+// CheckBounds checks the size of a composite resource's spec. It leaves out Crossplane's own
 // fields, which have a reference to each composed resource.
-func Bounded(c incoming.Composite) field.ErrorList {
-	return kube.Bounded(c.Spec().GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
+func CheckBounds(c incoming.Composite) field.ErrorList {
+	return kube.CheckBounds(c.Spec().GetStructValue(), field.NewPath("spec"), "crossplane", "resourceRefs")
 }
 
-// Without removes the errors that follow from fields that could not be read. unread already has
-// an error for each of them.
-func Without(errs, unread field.ErrorList) field.ErrorList {
+// WithoutConsequences removes the errors that only follow from fields that could not be read, such as that a
+// field is missing. unread has the errors about these fields themselves.
+func WithoutConsequences(errs, unread field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
 		return slices.ContainsFunc(unread, func(u *field.Error) bool { return follows(e, u.Field) })
 	})
@@ -49,9 +49,9 @@ func splitPath(path string) (parent, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// Supported refuses a composite resource or an Input of another API version or kind, whose
-// fields may have another meaning. A request without an Input is supported.
-func (c *Call) Supported(inputKind string, kinds ...string) error {
+// CheckKinds refuses a composite resource or an Input of another API version or kind, whose fields may have
+// another meaning. kinds are those of the composite resource. A request may have no Input.
+func (c *Call) CheckKinds(inputKind string, kinds ...string) error {
 	in, composite := c.Request.Input(), c.Request.Composite()
 	errs := oneOf(field.NewPath("apiVersion"), composite.APIVersion(), v1alpha1.APIVersion)
 	errs = append(errs, oneOf(field.NewPath("kind"), composite.Kind(), kinds...)...)
@@ -92,14 +92,14 @@ func ModelInput(s *structpb.Struct) (*inputv1alpha1.ModelInput, field.ErrorList)
 
 func readInput[T any](s *structpb.Struct, kind string, setDefaults func(*T), validate func(*T, *field.Path) field.ErrorList) (*T, field.ErrorList) {
 	in, root := new(T), field.NewPath(inputPath)
-	errs := kube.Bounded(s, root)
+	errs := kube.CheckBounds(s, root)
 	if len(errs) > 0 {
 		setDefaults(in)
 		return in, errs
 	}
 	unread := kube.Decode(s, root, in)
 	setDefaults(in)
-	return in, slices.Concat(unknown[T](s, kind, root), unread, Without(validate(in, root), unread))
+	return in, slices.Concat(unknown[T](s, kind, root), unread, WithoutConsequences(validate(in, root), unread))
 }
 
 // unknown refuses fields that the kind does not have. No API server validates an Input, and a

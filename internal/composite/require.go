@@ -13,9 +13,10 @@ import (
 // composed resource with the key.
 func Existing(k key.Key) string { return "existing/" + k.String() }
 
-// OfTenant selects the object of a tenant with a name, or the XR behind the claim with that name. They are in the namespace of
-// the composite resource that requires them, or of its claim.
-func OfTenant(of naming.Identity, kind, claimedKind, name string) *fnv1.ResourceSelector {
+// TenantObject selects the object of a name that the tenant of a composite resource has. That is the object of the kind in
+// the namespace of the composite resource. Behind a claim, it is the XR of the claimed kind whose claim has that name, in the
+// namespace of the claim.
+func TenantObject(of naming.Identity, kind, claimedKind, name string) *fnv1.ResourceSelector {
 	if !of.Claimed {
 		return incoming.ByName(v1alpha1.APIVersion, kind, of.Namespace, name)
 	}

@@ -20,7 +20,7 @@ const maxExpanded = 4 * v1alpha1.MaxConfig
 
 // checkAliases refuses a configuration that its aliases make too large. The decoder writes each
 // alias out, so this has to be known before it starts. Without aliases, the result of the
-// decoder is in proportion to the text, and kube.Bounded says better what is too large.
+// decoder is in proportion to the text, and kube.CheckBounds says better what is too large.
 func checkAliases(config string, path *field.Path) *field.Error {
 	if !strings.Contains(config, "*") {
 		return nil

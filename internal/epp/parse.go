@@ -43,7 +43,7 @@ func Parse(config string, path *field.Path) (*Config, field.ErrorList) {
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(path, text.Value(config), "must be YAML that is JSON, too: "+err.Error())}
 	}
-	return &Config{doc: object, path: path}, kube.Bounded(v.GetStructValue(), path)
+	return &Config{doc: object, path: path}, kube.CheckBounds(v.GetStructValue(), path)
 }
 
 func notYAML(err error, config string, path *field.Path) *field.Error {

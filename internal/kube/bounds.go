@@ -24,10 +24,10 @@ const (
 	MaxValues = 50_000
 )
 
-// Bounded checks the size of a document that a user wrote, including fields that nobody
+// CheckBounds checks the size of a document that a user wrote, including fields that nobody
 // reads. Call it first: later code may take time and memory in proportion to the document.
 // It skips the top-level fields in passOver.
-func Bounded(s *structpb.Struct, at *field.Path, passOver ...string) field.ErrorList {
+func CheckBounds(s *structpb.Struct, at *field.Path, passOver ...string) field.ErrorList {
 	if values := 0; withinBounds(s.GetFields(), passOver, &values) {
 		return nil
 	}

@@ -88,7 +88,7 @@ func TestDecodeProblems(t *testing.T) {
 	}
 }
 
-func TestBounded(t *testing.T) {
+func TestCheckBounds(t *testing.T) {
 	list := func(n int, of *structpb.Value) *structpb.Value {
 		l := &structpb.ListValue{}
 		for range n {
@@ -128,7 +128,7 @@ func TestBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &structpb.Struct{Fields: map[string]*structpb.Value{"v": tc.v, "others": list(5000, null)}}
 			var got []string
-			for _, e := range Bounded(s, field.NewPath("spec"), "others") {
+			for _, e := range CheckBounds(s, field.NewPath("spec"), "others") {
 				got = append(got, e.Error())
 			}
 			if name == "Problems" {
@@ -158,14 +158,14 @@ func TestEncodeStruct(t *testing.T) {
 	}
 }
 
-// TestBoundedFields shows that the number of top-level fields is limited, too.
-func TestBoundedFields(t *testing.T) {
+// TestCheckBoundsOfFields shows that the number of top-level fields is limited, too.
+func TestCheckBoundsOfFields(t *testing.T) {
 	s := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 	for i := range 1001 {
 		s.Fields[fmt.Sprint("f", i)] = structpb.NewNullValue()
 	}
 	want := `input: Invalid value: "1001 fields": must have at most 1000`
-	if got := fmt.Sprint(Bounded(s, field.NewPath("input")).ToAggregate()); got != want {
+	if got := fmt.Sprint(CheckBounds(s, field.NewPath("input")).ToAggregate()); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

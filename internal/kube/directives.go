@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Directives refuses the directives of Kubernetes' strategic merge patch in a document. A document
+// CheckDirectives refuses the directives of Kubernetes' strategic merge patch in a document. A document
 // that is merged with another says only what it wants, not how to merge it. At most MaxProblems are
 // reported.
-func Directives(s *structpb.Struct, at *field.Path) field.ErrorList {
+func CheckDirectives(s *structpb.Struct, at *field.Path) field.ErrorList {
 	if !hasDirectives(structpb.NewStructValue(s)) {
 		return nil
 	}

@@ -52,7 +52,7 @@ func New(c *composite.Call) *Model {
 
 // Parse reads the InferenceModel and the ModelInput.
 func (m *Model) Parse() error {
-	if err := m.call.Supported(inputv1alpha1.KindModelInput, v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel); err != nil {
+	if err := m.call.CheckKinds(inputv1alpha1.KindModelInput, v1alpha1.KindInferenceModel, v1alpha1.KindClaimedModel); err != nil {
 		return err
 	}
 	var problems field.ErrorList

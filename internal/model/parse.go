@@ -28,7 +28,7 @@ var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceModelSpec]
 // parse reads a request, and reports every problem that it finds.
 func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	in, errs := composite.ModelInput(req.Input())
-	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(req.Composite()); len(tooLarge) > 0 {
 		return nil, append(errs, tooLarge...)
 	}
 	x, unread := composite.Read(xrView, req.Composite())
@@ -36,7 +36,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	v1alpha1.DefaultModel(&x.Spec, identity.Name)
 	m := &v1alpha1.InferenceModel{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	errs = append(errs, unread...)
-	errs = append(errs, composite.Without(v1alpha1.ValidateModel(m, x.Claim), unread)...)
+	errs = append(errs, composite.WithoutConsequences(v1alpha1.ValidateModel(m, x.Claim), unread)...)
 	p := &parsed{identity: identity, spec: x.Spec, model: modelroute.Of(x.Spec.Served()), input: in}
 	return p, append(errs, p.checkPriority()...)
 }

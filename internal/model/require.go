@@ -64,7 +64,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *parsed, sta
 
 // selectService selects the service, or the XR behind its claim.
 func (p *parsed) selectService() *fnv1.ResourceSelector {
-	return composite.OfTenant(p.identity, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, p.spec.ServiceName)
+	return composite.TenantObject(p.identity, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService, p.spec.ServiceName)
 }
 
 // selectLoaders selects the pods that load the model's adapters, which say why they fail.

@@ -60,18 +60,18 @@ var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.ModelCacheSpec]]()
 
 // Parse reads the ModelCache and the Input, which is of the same kind as that of services.
 func (m *Cache) Parse() error {
-	if err := m.call.Supported(inputv1alpha1.KindInput, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache); err != nil {
+	if err := m.call.CheckKinds(inputv1alpha1.KindInput, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache); err != nil {
 		return err
 	}
 	req := m.call.Request
 	m.input, m.problems = composite.Input(req.Input())
-	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(req.Composite()); len(tooLarge) > 0 {
 		return composite.Invalid(append(m.problems, tooLarge...))
 	}
 	x, unread := composite.Read(xrView, req.Composite())
 	of := &v1alpha1.ModelCache{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	m.problems = append(m.problems, unread...)
-	m.problems = append(m.problems, composite.Without(v1alpha1.ValidateCache(of, x.Claim), unread)...)
+	m.problems = append(m.problems, composite.WithoutConsequences(v1alpha1.ValidateCache(of, x.Claim), unread)...)
 	if err := composite.Invalid(m.problems); err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func FuzzWrap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string, claim bool) {
 		o := &structpb.Struct{}
-		if o.UnmarshalJSON([]byte(raw)) != nil || len(o.GetFields()) == 0 || len(kube.Bounded(o, nil)) > 0 {
+		if o.UnmarshalJSON([]byte(raw)) != nil || len(o.GetFields()) == 0 || len(kube.CheckBounds(o, nil)) > 0 {
 			t.Skip()
 		}
 		s := service

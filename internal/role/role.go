@@ -38,15 +38,15 @@ var xrView = incoming.NewCompositeView[composite.XR[v1alpha1.InferenceRoleSpec]]
 
 // Parse reads the InferenceRole. Its Composition has no input.
 func (r *Role) Parse() error {
-	if err := r.call.Supported(inputv1alpha1.KindInput, Kind); err != nil {
+	if err := r.call.CheckKinds(inputv1alpha1.KindInput, Kind); err != nil {
 		return err
 	}
-	if tooLarge := composite.Bounded(r.call.Request.Composite()); len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(r.call.Request.Composite()); len(tooLarge) > 0 {
 		return composite.Invalid(tooLarge)
 	}
 	x, unread := composite.Read(xrView, r.call.Request.Composite())
 	r.spec = x.Spec
-	return composite.Invalid(slices.Concat(unread, composite.Without(v1alpha1.ValidateRole(&r.spec), unread)))
+	return composite.Invalid(slices.Concat(unread, composite.WithoutConsequences(v1alpha1.ValidateRole(&r.spec), unread)))
 }
 
 // Observe does nothing: nothing is composed.

@@ -38,11 +38,11 @@ type parsed struct {
 // returns what it could read.
 func parse(req incoming.Request) (parsed, field.ErrorList) {
 	in, errs := composite.Input(req.Input())
-	if tooLarge := composite.Bounded(req.Composite()); len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(req.Composite()); len(tooLarge) > 0 {
 		return parsed{spec: &v1alpha1.InferenceServiceSpec{}, input: in}, append(errs, tooLarge...)
 	}
 	of, profile, unmerged := withProfile(req.Composite(), in)
-	if tooLarge := composite.Bounded(of); profile != nil && len(tooLarge) > 0 {
+	if tooLarge := composite.CheckBounds(of); profile != nil && len(tooLarge) > 0 {
 		profile.Explain(tooLarge)
 		return parsed{spec: &v1alpha1.InferenceServiceSpec{}, input: in}, append(errs, tooLarge...)
 	}
@@ -56,7 +56,7 @@ func parse(req incoming.Request) (parsed, field.ErrorList) {
 	v1alpha1.Default(&x.Spec)
 	service := &v1alpha1.InferenceService{TypeMeta: x.TypeMeta, ObjectMeta: x.ObjectMeta(), Spec: x.Spec}
 	errs = append(errs, unread...)
-	errs = append(errs, withoutTemplates(composite.Without(v1alpha1.Validate(service, x.Claim), unread), unmerged)...)
+	errs = append(errs, withoutTemplates(composite.WithoutConsequences(v1alpha1.Validate(service, x.Claim), unread), unmerged)...)
 	if !composite.InputInvalid(errs) {
 		// An Input with problems does not say which profiles there are.
 		nameTemplates(errs, service.Spec.Roles, in.Profiles)

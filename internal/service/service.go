@@ -51,7 +51,7 @@ func New(c *composite.Call) *Service {
 // that a user reads all of them at once. Only another version of the API is refused here,
 // because its fields may mean something else.
 func (s *Service) Parse() error {
-	if err := s.call.Supported(inputv1alpha1.KindInput, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService); err != nil {
+	if err := s.call.CheckKinds(inputv1alpha1.KindInput, v1alpha1.KindInferenceService, v1alpha1.KindClaimedService); err != nil {
 		return err
 	}
 	s.parsed, s.problems = parse(s.call.Request)

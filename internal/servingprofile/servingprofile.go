@@ -63,7 +63,7 @@ const maxNames = 32
 
 // Apply returns the spec of a service with the profile that it names under it. A spec that names none is
 // returned as it is, with a nil Applied. So is one that names an unknown profile, with an error. The
-// spec and the profiles have to be within the bounds of kube.Bounded. The result need not be.
+// spec and the profiles have to be within the bounds of kube.CheckBounds. The result need not be.
 func Apply(spec *structpb.Struct, profiles []inputv1alpha1.Profile) (*structpb.Struct, *Applied, field.ErrorList) {
 	name := spec.GetFields()[fieldProfileName].GetStringValue()
 	if name == "" {
@@ -161,7 +161,7 @@ func hash(used map[string]any) (string, error) {
 // there, so that what the service says of its pods holds for leaders too.
 func (m *merger) role(under, over fields, at *field.Path) fields {
 	for _, name := range []string{fieldTemplate, fieldLeaderTemplate} {
-		m.errs = append(m.errs, kube.Directives(over[name].GetStructValue(), at.Child(name))...)
+		m.errs = append(m.errs, kube.CheckDirectives(over[name].GetStructValue(), at.Child(name))...)
 	}
 	merged := m.object(without(under, fieldTemplate, fieldLeaderTemplate), without(over, fieldTemplate, fieldLeaderTemplate), unknown, at)
 	m.template(merged, fieldTemplate, under[fieldTemplate], over[fieldTemplate], at)

@@ -69,7 +69,7 @@ func problems(t *testing.T, doc string) []string {
 	t.Helper()
 	xr, errs := decode(t, []byte(doc))
 	v1alpha1.Default(&xr.Spec)
-	errs = append(errs, composite.Without(v1alpha1.Validate(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
+	errs = append(errs, composite.WithoutConsequences(v1alpha1.Validate(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
 	var all []string
 	for _, err := range errs {
 		all = append(all, err.Error())

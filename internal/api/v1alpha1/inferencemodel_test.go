@@ -33,7 +33,7 @@ func modelProblems(t *testing.T, doc string) []string {
 	xr := &v1alpha1.InferenceModel{}
 	errs := kube.Decode(s, nil, xr)
 	v1alpha1.DefaultModel(&xr.Spec, xr.Name)
-	errs = append(errs, composite.Without(v1alpha1.ValidateModel(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
+	errs = append(errs, composite.WithoutConsequences(v1alpha1.ValidateModel(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
 	var all []string
 	for _, e := range errs {
 		all = append(all, e.Error())

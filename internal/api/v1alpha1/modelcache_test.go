@@ -32,7 +32,7 @@ func cacheProblems(t *testing.T, doc string) []string {
 	}
 	xr := &v1alpha1.ModelCache{}
 	errs := kube.Decode(s, nil, xr)
-	errs = append(errs, composite.Without(v1alpha1.ValidateCache(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
+	errs = append(errs, composite.WithoutConsequences(v1alpha1.ValidateCache(xr, v1alpha1.ClaimReference{}), slices.Clone(errs))...)
 	var all []string
 	for _, e := range errs {
 		all = append(all, e.Error())

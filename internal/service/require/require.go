@@ -121,7 +121,7 @@ func configs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 // modelCache selects the ModelCache that the service names, or the XR behind its claim. It is always in
 // the namespace of the tenant.
 func modelCache(p *plan.Plan) *fnv1.ResourceSelector {
-	return composite.OfTenant(p.Service, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache, p.Shared.Name)
+	return composite.TenantObject(p.Service, v1alpha1.KindModelCache, v1alpha1.KindClaimedCache, p.Shared.Name)
 }
 
 // ConfiguredClusters returns the InferenceClusters, for a service that names provider configurations

@@ -41,9 +41,9 @@ type Decision struct {
 	Problems int
 }
 
-// Decided returns what this call has decided and the last one had not. Both calls are told apart by the
-// status of the composite resource. Crossplane calls up to five times until it has everything that the
-// function requires. It uses the last answer only, so there are no decisions before that.
+// Decided returns what this call has decided and the last one had not. What the last one had decided, the status
+// of the composite resource says. While something that the response requires was not in the request, there are no
+// decisions: Crossplane calls again with it, and uses the last response only.
 func (c *Call) Decided() []Decision {
 	for name := range c.Response.GetRequirements().GetResources() {
 		if _, resolved := c.Request.Required(name); !resolved {

@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// Kinds of the objects that a service composes.
+// Kinds of the objects that services, ModelCaches and InferenceModels compose. Those of an InferenceCluster are in
+// cluster.go.
 const (
 	LeaderWorkerSet       = "leaderworkerset"
 	PodGroup              = "podgroup"
@@ -35,10 +36,6 @@ const (
 	DestinationRule       = "destinationrule"
 	EndpointSlice         = "endpointslice"
 	ServiceEntry          = "serviceentry"
-	Workload              = "workload"
-	Pod                   = "pod"
-	LoaderPods            = "loaderpods"
-	NamedClaim            = "namedclaim"
 	PersistentVolumeClaim = "persistentvolumeclaim"
 	Job                   = "job"
 	PodMonitor            = "podmonitor"
@@ -46,6 +43,18 @@ const (
 	// HorizontalPodAutoscaler and ScaledObject scale an InferenceRole.
 	HorizontalPodAutoscaler = "horizontalpodautoscaler"
 	ScaledObject            = "scaledobject"
+)
+
+// Kinds of the Objects that only observe: see OnlyObserved.
+const (
+	// Workload observes Kueue's Workload of a replica.
+	Workload = "workload"
+	// Pod observes one pod of a replica, or of a loading Job.
+	Pod = "pod"
+	// LoaderPods is the collection that finds the pods of loading Jobs.
+	LoaderPods = "loaderpods"
+	// NamedClaim observes the PersistentVolumeClaim that the service names in cache.claimName.
+	NamedClaim = "namedclaim"
 )
 
 // A Key identifies a composed resource: [cluster/{cluster}/]{kind}[/{name}].
@@ -89,14 +98,14 @@ func (k Key) String() string {
 	return s
 }
 
-// OnlyObserved tells whether the key is that of an Object for what others have made, or of a collection of
-// such Objects. It is there to be read, and says nothing of what the service has in the cluster.
+// OnlyObserved tells whether the key is that of an Object that only observes what others have made in another cluster,
+// or of a collection of such Objects. That the Object exists says nothing of what the service has in the cluster.
 func (k Key) OnlyObserved() bool {
 	return k.Kind == Workload || k.Kind == Pod || k.Kind == LoaderPods || k.Kind == NamedClaim
 }
 
-// LoaderPod is the key of the Object that observes a pod of a loading Job in another cluster. The keys of
-// the pods of replicas have more parts.
+// LoaderPod is the key of the Object that observes a pod of a loading Job in another cluster. It differs from the
+// keys of the pods of replicas, which have more parts.
 func LoaderPod(cluster, pod string) Key { return New(cluster, Pod, "loader", pod) }
 
 // ReplicaID returns the replica of a LeaderWorkerSet's key, and whether the key is one.
@@ -119,8 +128,8 @@ func AutoscalerKinds() []string { return []string{HorizontalPodAutoscaler, Scale
 // FleetRoute is the key of the fleet route.
 var FleetRoute = New("", HTTPRoute, "fleet")
 
-// The first part of the names of the fleet route's backends at IP addresses. The address family
-// of an EndpointSlice is immutable, so each family has a slice of its own.
+// The first part of Key.Name for the fleet route's backends at IP addresses. The address family of an EndpointSlice
+// is immutable, so each family has a slice of its own.
 const (
 	fleet     = "fleet"
 	fleetIPv6 = "fleet6"
@@ -129,9 +138,8 @@ const (
 // FleetService is the key of the Service that stands for a cluster's entrypoint at an IP address.
 func FleetService(cluster string) Key { return New("", Service, fleet, cluster) }
 
-// Hostname is a way in which the fleet route leads to a DNS name. It is the first part of the
-// names of its objects, so that a change of it makes others. The former ones stay while they may
-// receive traffic.
+// A Hostname is a way in which the fleet route leads to a DNS name. It is the first part of Key.Name of the objects
+// that it needs, so that another way has other objects. The former ones stay while they may receive traffic.
 type Hostname string
 
 // The ways to a DNS name.
@@ -155,17 +163,18 @@ func (h Hostname) Backend(cluster string) Key {
 	return New("", Service, string(h), cluster)
 }
 
-// Slice is the key of the EndpointSlice with the name.
+// Slice is the key of the EndpointSlice with the DNS name.
 func (h Hostname) Slice(cluster string) Key { return New("", EndpointSlice, string(h), cluster) }
 
-// FleetHostnameOf returns the cluster and the way to its DNS name, if the object has the name.
+// FleetHostnameOf returns to which cluster the fleet route leads by the object of the key, and in which way, if the
+// object is the one that has the DNS name. For HostnameSlice that is the EndpointSlice, and not the Service.
 func (k Key) FleetHostnameOf() (cluster string, h Hostname, is bool) {
 	way, cluster, _ := strings.Cut(k.Name, "/")
 	h = Hostname(way)
 	return cluster, h, k == h.Slice(cluster) && h == HostnameSlice || k == h.Backend(cluster) && (h == HostnameExternal || h == HostnameEntry)
 }
 
-// IsFleetBackend tells whether the fleet route references the object, or did before.
+// IsFleetBackend tells whether the object of the key is one that the fleet route references, or referenced before.
 func (k Key) IsFleetBackend() bool {
 	way, cluster, _ := strings.Cut(k.Name, "/")
 	return k == FleetService(cluster) && way == fleet || slices.Contains(Hostnames(), Hostname(way)) && k == Hostname(way).Backend(cluster)
@@ -179,8 +188,8 @@ func FleetSlice(cluster string, ipv6 bool) Key {
 	return New("", EndpointSlice, fleet, cluster)
 }
 
-// FleetSliceOf returns the cluster and the address family of such an EndpointSlice, and whether
-// the object is one.
+// FleetSliceOf returns the cluster and the address family of an EndpointSlice with an IP address: see FleetSlice. is
+// is false for other objects.
 func (k Key) FleetSliceOf() (cluster string, ipv6, is bool) {
 	family, cluster, _ := strings.Cut(k.Name, "/")
 	return cluster, family == fleetIPv6, k.Cluster == "" && k.Kind == EndpointSlice && (family == fleet || family == fleetIPv6)

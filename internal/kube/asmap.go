@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// AsMap returns a Struct in the types of a YAML parser: map[string]any, []any, string, bool,
+// AsMap converts a Struct into the types of a YAML parser: map[string]any, []any, string, bool,
 // int64 for whole numbers, float64 and nil.
 func AsMap(s *structpb.Struct) map[string]any {
 	m := make(map[string]any, len(s.GetFields()))

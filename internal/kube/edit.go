@@ -7,12 +7,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// The documents of a request are shared and must not change. These functions copy what they change, and
-// nothing else.
+// The documents of a request are shared and must not change. So whoever edits one copies the objects on the way to
+// the edit (Copy, CopyChild), and nothing else. The functions below change only the object that they are given.
 
-// Child replaces the object in a field by a copy, which the caller may change. It adds an empty object if
-// there is none.
-func Child(of *structpb.Struct, field string) *structpb.Struct {
+// CopyChild replaces the object in a field by a shallow copy, and returns the copy, which the caller may change. It
+// adds an empty object if there is none.
+func CopyChild(of *structpb.Struct, field string) *structpb.Struct {
 	c := Copy(of.GetFields()[field].GetStructValue())
 	of.Fields[field] = structpb.NewStructValue(c)
 	return c

@@ -34,7 +34,7 @@ func Render(k key.Key, obj any) (Object, error) {
 	return Object{Key: k, Resource: s}, nil
 }
 
-// EncodeValue returns any value that has a form in JSON.
+// EncodeValue encodes a value of any type that has a form in JSON, as Encode does an object.
 func EncodeValue(v any) (*structpb.Value, error) { return new(Encoder).any(v) }
 
 // MustEncode encodes a value that many objects share, for a package variable. Encode uses its

@@ -1,13 +1,3 @@
-/*
-Package kube converts between Go values and protobuf Structs. It has one encoder for all
-rendered objects and one decoder for all observed objects.
-
-Both follow encoding/json (tags, omitempty, inlined structs, Marshaler and Unmarshaler), with
-two differences. The encoder does not go through JSON text, which would be most of the cost
-of a call. The decoder reports all problems with their paths, up to MaxProblems, and skips
-unknown fields: an XR has Crossplane's own fields, and an observed object may be of a newer
-version than the types here.
-*/
 package kube
 
 import (

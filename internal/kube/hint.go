@@ -15,7 +15,8 @@ type shorthand interface {
 	LongFor(written string) string
 }
 
-// like shows the object that a short text may stand for. The type is a shorthand, or refers to something by its name.
+// like returns an example for an error where a user wrote a text in place of an object of type t: the object that the
+// text may stand for, if t is a shorthand or has a field name. Otherwise it returns nothing.
 func like(v *structpb.Value, t reflect.Type) string {
 	written := v.GetStringValue()
 	if written == "" || written != text.Value(written) { // A text that errors cut is no valid value.

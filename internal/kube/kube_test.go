@@ -128,7 +128,7 @@ func TestNothingIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		Text(s)
+		Canonical(s)
 		all[i] = weak.Make(s)
 	}
 	runtime.GC()
@@ -364,9 +364,9 @@ func TestWithoutNulls(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestCanonical(t *testing.T) {
 	text := func(y string) string {
-		return Text(mustStruct(t, y))
+		return Canonical(mustStruct(t, y))
 	}
 	// Hashes of this text are in labels of live objects, so it must never change.
 	const want = `{1"btrue,1"l[1,1.5,1e+21,null,],1"o{1"a2""x,1"z{},},}`

@@ -18,7 +18,7 @@ type Object struct {
 	Resource *structpb.Struct
 }
 
-// A Metadata is the metadata of an object that is rendered from a struct of this module. What is empty is left out.
+// Metadata is the metadata of an object that is rendered from a struct of this module. What is empty is left out.
 type Metadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// UnknownFields returns the fields of v that the type t does not have, at most so many. v has the types of a
-// YAML parser.
+// UnknownFields returns the fields of v that the type t does not have, the first ones up to the number most. v has the
+// types of a YAML parser.
 func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 	var all []UnknownField
 	eachField(v, t, "", func(_ map[string]any, name, path string, known map[string]int) {
@@ -24,6 +24,7 @@ func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 
 // An UnknownField is a field that a type does not have.
 type UnknownField struct {
+	// Path of the field below the document, such as spec.roles[0].replica.
 	Path string
 	// Known are the fields that the type has instead.
 	Known []string

@@ -2,9 +2,8 @@ package kube
 
 import "google.golang.org/protobuf/types/known/structpb"
 
-// Values makes Values as structpb's constructors do, but several with one allocation: Values
-// are most of what a call allocates. Values of one allocation are freed together. The zero
-// value is ready for use.
+// Values makes structpb.Values, as the constructors of structpb do, but several with one allocation: they are
+// most of what a call allocates. Those of one allocation are freed together. The zero value is ready for use.
 type Values struct {
 	strings []stringValue
 	numbers []numberValue

@@ -138,7 +138,7 @@ func (a *adapter) plan(p *parsed, from *v1alpha1.Adapter, cache *v1alpha1.Adapte
 	if a.spec, err = l.JobSpec(p.loaderName(), naming.AdapterClaim(p.spec.ServiceName, p.identity.Namespace), loader.AdaptersPath); err != nil {
 		return fmt.Errorf("cannot render the Job that loads the adapter of target %q: %w", a.target, err)
 	}
-	a.hash = naming.Hash(kube.Text(a.spec))
+	a.hash = naming.Hash(kube.Canonical(a.spec))
 	return nil
 }
 

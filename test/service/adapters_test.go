@@ -152,7 +152,7 @@ func (l *loading) loadingPaths() string {
 		l.Fatal("there is no route")
 	}
 	for _, r := range rules {
-		if f := r.GetStructValue().GetFields(); f["backendRefs"] == nil && strings.Contains(kube.Text(r.GetStructValue()), "/v1/load_lora_adapter") {
+		if f := r.GetStructValue().GetFields(); f["backendRefs"] == nil && strings.Contains(kube.Canonical(r.GetStructValue()), "/v1/load_lora_adapter") {
 			return "closed"
 		}
 	}

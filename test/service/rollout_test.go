@@ -154,7 +154,7 @@ func (w *world) follow(key string, o *structpb.Struct) *structpb.Struct {
 	w.tb.Helper()
 	template := kube.Lookup(o, "spec", "leaderWorkerTemplate").GetStructValue()
 	containers := kube.Lookup(template, "workerTemplate", "spec", "containers").GetListValue().GetValues()
-	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Text(template)
+	image, text := containers[0].GetStructValue().GetFields()["image"].GetStringValue(), kube.Canonical(template)
 	size := kube.Lookup(template, "size").GetNumberValue()
 	annotation := func(name string) string {
 		return kube.Lookup(template, "workerTemplate", "metadata", "annotations", name).GetStringValue()

@@ -64,7 +64,7 @@ func (p *rolePlanner) withModel(t *PodTemplate, at *field.Path) (*kube.Document,
 // editable returns a copy of a template, and its spec and its engine's container in the copy.
 func (t *PodTemplate) editable() (doc *kube.Document, spec, engine *structpb.Struct) {
 	doc = kube.Copy(kube.WithoutNulls(t.Document))
-	spec = kube.Child(doc, "spec")
+	spec = kube.CopyChild(doc, "spec")
 	containers := slices.Clone(kube.Elements(spec, "containers"))
 	engine = kube.Copy(containers[t.Engine].GetStructValue())
 	containers[t.Engine] = structpb.NewStructValue(engine)
@@ -80,7 +80,7 @@ func keepOwners(spec *structpb.Struct) {
 	if s.GetFields()["fsGroup"] == nil || s.GetFields()[policy] != nil {
 		return
 	}
-	kube.Child(spec, "securityContext").Fields[policy] = structpb.NewStringValue(string(corev1.FSGroupChangeOnRootMismatch))
+	kube.CopyChild(spec, "securityContext").Fields[policy] = structpb.NewStringValue(string(corev1.FSGroupChangeOnRootMismatch))
 }
 
 // addSource gives an engine the weights of a claim or an image, or the token of a hub. Within tells that it

@@ -78,7 +78,7 @@ func (r *rendering) deployment() (map[string]any, error) {
 	}
 	metadata := r.meta(r.cluster.EPPName())
 	// They are read back from there. The spec is too large to be, and the API server adds defaults to it.
-	metadata.Annotations = map[string]string{naming.AnnotationConfigHash: hash, naming.AnnotationPickersHash: naming.Hash(kube.Text(spec))}
+	metadata.Annotations = map[string]string{naming.AnnotationConfigHash: hash, naming.AnnotationPickersHash: naming.Hash(kube.Canonical(spec))}
 	return map[string]any{
 		"apiVersion": appsv1.SchemeGroupVersion.String(),
 		"kind":       "Deployment",

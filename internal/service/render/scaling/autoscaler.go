@@ -52,7 +52,7 @@ func horizontal(p *plan.Plan, r *plan.Role) (*structpb.Struct, error) {
 		return nil, err
 	}
 	// They stay as the user wrote them.
-	into := kube.Child(s, "spec")
+	into := kube.CopyChild(s, "spec")
 	if len(a.Metrics) > 0 {
 		metrics := make([]*structpb.Value, len(a.Metrics))
 		for i, m := range a.Metrics {

@@ -33,7 +33,7 @@ func New(p *plan.Plan) (*Renderer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot render the Job that loads the model: %w", err)
 	}
-	return &Renderer{label: p.Service.Label(), spec: spec, hash: naming.Hash(kube.Text(spec))}, nil
+	return &Renderer{label: p.Service.Label(), spec: spec, hash: naming.Hash(kube.Canonical(spec))}, nil
 }
 
 // Hash of what the Jobs are made from. It is empty for a service without a cache.

@@ -26,7 +26,7 @@ func TestNote(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	for i := range got {
-		if diff := cmp.Diff(kube.Text(kube.Lookup(plain[i].Resource, "spec").GetStructValue()), kube.Text(kube.Lookup(got[i].Resource, "spec").GetStructValue())); diff != "" {
+		if diff := cmp.Diff(kube.Canonical(kube.Lookup(plain[i].Resource, "spec").GetStructValue()), kube.Canonical(kube.Lookup(got[i].Resource, "spec").GetStructValue())); diff != "" {
 			t.Errorf("the spec of replica %d: -without, +with the note:\n%s", i, diff)
 		}
 	}

@@ -18,7 +18,7 @@ const sharedMemoryName = "shared-memory"
 // into a type, so unknown fields stay.
 func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, error) {
 	doc := kube.Copy(kube.WithoutNulls(t.Document))
-	spec := kube.Child(doc, "spec")
+	spec := kube.CopyChild(doc, "spec")
 	if r.Scheduler != "" {
 		spec.Fields["schedulerName"] = structpb.NewStringValue(r.Scheduler)
 	}
@@ -127,7 +127,7 @@ func wait(container *structpb.Struct, seconds int32) error {
 	if err != nil {
 		return err
 	}
-	lifecycle := kube.Copy(kube.Child(container, "lifecycle"))
+	lifecycle := kube.Copy(kube.CopyChild(container, "lifecycle"))
 	lifecycle.Fields["preStop"] = structpb.NewStructValue(sleep)
 	container.Fields["lifecycle"] = structpb.NewStructValue(lifecycle)
 	return nil

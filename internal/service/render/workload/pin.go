@@ -36,7 +36,7 @@ func (r *Renderer) pinned(s shared, p *capacity.Pin) shared {
 // replica would not be there.
 func (t *template) pinned(p *capacity.Pin) *template {
 	spec := kube.Copy(t.spec.GetStructValue())
-	selector := kube.Child(spec, "nodeSelector").GetFields()
+	selector := kube.CopyChild(spec, "nodeSelector").GetFields()
 	for k, v := range p.NodeSelector {
 		selector[k] = structpb.NewStringValue(v)
 	}
@@ -54,6 +54,6 @@ func mark(metadata *structpb.Struct, replica *plan.Replica) {
 	if p == nil {
 		return
 	}
-	kube.Child(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
-	kube.Child(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
+	kube.CopyChild(metadata, "labels").Fields[naming.LabelPool] = structpb.NewStringValue(p.Pool)
+	kube.CopyChild(metadata, "annotations").Fields[naming.AnnotationPoolNodeSelector] = structpb.NewStringValue(p.Text())
 }

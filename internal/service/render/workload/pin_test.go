@@ -107,13 +107,13 @@ func TestPinOfHeld(t *testing.T) {
 // without returns a LeaderWorkerSet without what a pin adds.
 func without(o *structpb.Struct) *structpb.Struct {
 	o = kube.Copy(o)
-	metadata := kube.Child(o, "metadata")
-	delete(kube.Child(metadata, "labels").GetFields(), naming.LabelPool)
+	metadata := kube.CopyChild(o, "metadata")
+	delete(kube.CopyChild(metadata, "labels").GetFields(), naming.LabelPool)
 	delete(metadata.GetFields(), "annotations")
-	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")
+	template := kube.CopyChild(kube.CopyChild(o, "spec"), "leaderWorkerTemplate")
 	for _, name := range []string{"leaderTemplate", "workerTemplate"} {
 		if template.GetFields()[name] != nil {
-			delete(kube.Child(kube.Child(template, name), "spec").GetFields(), "nodeSelector")
+			delete(kube.CopyChild(kube.CopyChild(template, name), "spec").GetFields(), "nodeSelector")
 		}
 	}
 	return o

@@ -109,7 +109,7 @@ func silence(engine *structpb.Struct, r *plan.Role) {
 			continue
 		}
 		// Hooks are below lifecycle, which is removed with the last of them.
-		lifecycle := kube.Child(engine, c.path[0])
+		lifecycle := kube.CopyChild(engine, c.path[0])
 		if delete(lifecycle.GetFields(), c.path[1]); len(lifecycle.GetFields()) == 0 {
 			delete(engine.GetFields(), c.path[0])
 		}

@@ -44,6 +44,6 @@ func numberText(n int64) string {
 // annotate sets an annotation, unless it is empty.
 func annotate(metadata *structpb.Struct, name, value string) {
 	if value != "" {
-		kube.Child(metadata, "annotations").Fields[name] = structpb.NewStringValue(value)
+		kube.CopyChild(metadata, "annotations").Fields[name] = structpb.NewStringValue(value)
 	}
 }

@@ -113,7 +113,7 @@ func hash(r *plan.Role, gang bool, leader, worker *structpb.Struct) (string, err
 	if err != nil {
 		return "", fmt.Errorf("cannot hash the labels: %w", err)
 	}
-	of := []string{strconv.Itoa(int(r.Nodes)), string(r.Type), strconv.FormatBool(gang), kube.Text(labels, leader, worker)}
+	of := []string{strconv.Itoa(int(r.Nodes)), string(r.Type), strconv.FormatBool(gang), kube.Canonical(labels, leader, worker)}
 	if p := restartPolicy(r); p != lws.RecreateGroupOnPodRestart {
 		of = append(of, string(p))
 	}
@@ -170,7 +170,7 @@ func queueOf(cluster *plan.ClusterPlan, r *plan.Role) map[string]string {
 
 // keepPriorityClass gives a LeaderWorkerSet the priority class of Kueue that it has, or none.
 func keepPriorityClass(metadata *structpb.Struct, class string) {
-	labels := kube.Child(metadata, "labels").GetFields()
+	labels := kube.CopyChild(metadata, "labels").GetFields()
 	if delete(labels, naming.LabelKueuePriorityClass); class != "" {
 		labels[naming.LabelKueuePriorityClass] = structpb.NewStringValue(class)
 	}
@@ -180,7 +180,7 @@ func keepPriorityClass(metadata *structpb.Struct, class string) {
 // same.
 func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
 	metadata := kube.Copy(doc.GetFields()["metadata"].GetStructValue())
-	all := kube.Child(metadata, "labels")
+	all := kube.CopyChild(metadata, "labels")
 	// These labels belong to the function even where it sets none.
 	for _, k := range []string{naming.LabelGroupIndex, naming.LabelReplicaIndex, naming.LabelSpecHash} {
 		delete(all.GetFields(), k)
@@ -240,7 +240,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	}
 	recovery(metadata, replica.Recovery)
 	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
-	template := kube.Child(kube.Child(o, "spec"), "leaderWorkerTemplate")
+	template := kube.CopyChild(kube.CopyChild(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)
 	template.Fields["workerTemplate"] = s.worker.with(pods)
 	if s.leader != nil {
@@ -250,15 +250,15 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		template.Fields["leaderTemplate"] = s.leader.with(pods)
 	}
 	if replica.Generation > 0 {
-		kube.Child(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
+		kube.CopyChild(metadata, "annotations").Fields[naming.AnnotationGeneration] = structpb.NewStringValue(strconv.FormatInt(replica.Generation, 10))
 	}
 	if replica.Held {
 		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue(), replica.Size)
 	}
 	if replica.Template != nil {
 		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
-		kube.Child(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
-		kube.Child(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
+		kube.CopyChild(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
+		kube.CopyChild(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
 	}
 	return kube.Object{Key: replica.Key, Resource: o}, nil
 }
@@ -271,9 +271,9 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 func hold(spec *structpb.Struct, size int32) *structpb.Value {
 	spec = kube.Copy(spec)
 	if size > 0 {
-		kube.Child(spec, "leaderWorkerTemplate").Fields["size"] = structpb.NewNumberValue(float64(size))
+		kube.CopyChild(spec, "leaderWorkerTemplate").Fields["size"] = structpb.NewNumberValue(float64(size))
 	}
-	kube.Child(kube.Child(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
+	kube.CopyChild(kube.CopyChild(spec, "rolloutStrategy"), "rollingUpdateConfiguration").Fields["partition"] = structpb.NewNumberValue(1)
 	return structpb.NewStructValue(spec)
 }
 
@@ -282,7 +282,7 @@ func hold(spec *structpb.Struct, size int32) *structpb.Value {
 func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
 	metadata = r.identify(metadata, replica)
 	if replica.PodGroup != "" {
-		annotations := kube.Child(metadata, "annotations").GetFields()
+		annotations := kube.CopyChild(metadata, "annotations").GetFields()
 		annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = structpb.NewStringValue(replica.PodGroup)
 		annotations[batchv1alpha1.TaskSpecKey] = structpb.NewStringValue(replica.Task)
 	}
@@ -294,7 +294,7 @@ func (r *Renderer) pods(metadata *structpb.Struct, replica *plan.Replica) *struc
 // change it.
 func (r *Renderer) identify(metadata *structpb.Struct, replica *plan.Replica) *structpb.Struct {
 	metadata = kube.Copy(metadata)
-	labels := kube.Child(metadata, "labels").GetFields()
+	labels := kube.CopyChild(metadata, "labels").GetFields()
 	labels[naming.LabelReplicaIndex] = index(replica.Index)
 	if r.grouped {
 		labels[naming.LabelGroupIndex] = index(replica.Group)

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Text returns a text for hashes: it is equal for equal Structs and only for those. It must
+// Canonical returns a text of Structs for hashes: it is equal for equal Structs and only for those. Its format must
 // stay the same in all releases, because hashes of it are in the labels of live objects.
-func Text(of ...*structpb.Struct) string {
-	w := textWriters.Get().(*textWriter) //nolint:forcetypeassert // The pool has nothing else.
+func Canonical(of ...*structpb.Struct) string {
+	w := canonicalWriters.Get().(*canonicalWriter) //nolint:forcetypeassert // The pool has nothing else.
 	defer w.release()
 	for _, s := range of {
 		w.object(s.GetFields())
@@ -19,23 +19,23 @@ func Text(of ...*structpb.Struct) string {
 	return string(w.out)
 }
 
-func (w *textWriter) release() {
+func (w *canonicalWriter) release() {
 	// The names are parts of the request's text, and would keep all of it alive.
 	clear(w.names[:cap(w.names)])
 	w.names, w.out = w.names[:0], w.out[:0]
-	textWriters.Put(w)
+	canonicalWriters.Put(w)
 }
 
-var textWriters = sync.Pool{New: func() any { return new(textWriter) }}
+var canonicalWriters = sync.Pool{New: func() any { return new(canonicalWriter) }}
 
-type textWriter struct {
+type canonicalWriter struct {
 	out []byte
 	// names is a stack: the sorted field names of each object that is being written, outermost
 	// first.
 	names []string
 }
 
-func (w *textWriter) value(v *structpb.Value) {
+func (w *canonicalWriter) value(v *structpb.Value) {
 	switch t := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
 		w.string(t.StringValue)
@@ -58,12 +58,12 @@ func (w *textWriter) value(v *structpb.Value) {
 }
 
 // string writes a text after its length, so no text can be mistaken for what follows it.
-func (w *textWriter) string(s string) {
+func (w *canonicalWriter) string(s string) {
 	w.out = strconv.AppendInt(w.out, int64(len(s)), 10)
 	w.out = append(append(w.out, '"'), s...)
 }
 
-func (w *textWriter) object(fields map[string]*structpb.Value) {
+func (w *canonicalWriter) object(fields map[string]*structpb.Value) {
 	from := len(w.names)
 	for name := range fields {
 		w.names = append(w.names, name)

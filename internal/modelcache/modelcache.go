@@ -101,7 +101,7 @@ func (m *Cache) Plan() error {
 	}
 	m.observed = observe.Read(m.call.Request, m.plan)
 	users, known := observe.CacheUsers(m.call.Request)
-	m.plan.PlaceCache(users, known, &plan.Running{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: m.observed.Weights})
+	m.plan.PlaceCache(users, known, &plan.RunningView{Now: m.call.Now, Loader: m.renderer.Loader(), Weights: m.observed.Weights})
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (s *Service) place() error {
 		return err
 	}
 	s.observed = observe.Read(s.call.Request, s.plan)
-	running := s.observed.Running()
+	running := s.observed.RunningView()
 	running.Now, running.Revision, running.Loader = s.call.Now, s.renderer.Revisions(), s.renderer.Loader()
 	running.Size, running.Room = sizeOf(s.renderer), roomForReplicas
 	s.problems = s.plan.Place(running)

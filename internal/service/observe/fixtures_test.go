@@ -395,7 +395,7 @@ type evaluated struct {
 func (s *scene) evaluate() evaluated {
 	state := Read(s.request(), s.plan)
 	s.plan.Rollout.Rollout = (&v1alpha1.InferenceServiceSpec{}).RolloutOf()
-	running := state.Running()
+	running := state.RunningView()
 	running.Revision = map[string]string{"engine": hash}
 	running.Weights = nil // Tests of weights plan the loading themselves.
 	s.plan.RollOut(running)

@@ -59,10 +59,11 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 	}
 }
 
-// Running returns what planning reads of the observed state. It does not know the time of the call, nor what is rendered.
-func (r *ObservedState) Running() *plan.Running {
+// RunningView returns what planning reads of the observed state. The caller adds the time of the call, and what rendering
+// knows: Revision, Loader, Size and Room.
+func (r *ObservedState) RunningView() *plan.RunningView {
 	extra, others := r.Extra()
-	return &plan.Running{
+	return &plan.RunningView{
 		Replica: r.Replica, Extra: extra, Others: others,
 		Recovery: r.Recovery, LastFailure: r.LastFailure, Crashes: r.Crashes(), Leader: r.Leaders(),
 		PodGroup: r.PodGroup, Admitted: r.Admitted, Awaits: r.Awaits,

@@ -183,7 +183,7 @@ func (a *Adapters) secrets() []string {
 
 // adapterClaim is the claim for adapters in a cluster. It is there from the first replica on. It goes with
 // the cluster, or without spec.adapterCache once no pod can have it. What it was made with stays.
-func (p *Plan) adapterClaim(c *ClusterPlan, exists *ClaimView, named map[string]bool, running *Running) *Cache {
+func (p *Plan) adapterClaim(c *ClusterPlan, exists *ClaimView, named map[string]bool, running *RunningView) *Cache {
 	switch {
 	case exists != nil && (p.Adapters != nil || c.usesFormer(running) || named[exists.cache(p.Service).ClaimName]):
 		claim := exists.cache(p.Service)

@@ -90,7 +90,7 @@ func (p *Plan) warnOfSpec(in *inputv1alpha1.Input) {
 
 // Place decides in which clusters the replicas run. A rollout may run further ones in the fleet, which
 // depends on what runs.
-func (p *Plan) Place(running *Running) field.ErrorList {
+func (p *Plan) Place(running *RunningView) field.ErrorList {
 	if p.inFleet {
 		p.schedule(p.demand(running))
 		if p.FleetRoute != nil {
@@ -216,7 +216,7 @@ func (p *Plan) endpoint() *Endpoint {
 
 // keepEndpoints keeps the Service that a service had before it got a router. Its clients do not know the
 // route so far.
-func (p *Plan) keepEndpoints(running *Running) {
+func (p *Plan) keepEndpoints(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if p.Router == nil || !running.Observed(c.Key(key.Service)) {
@@ -230,7 +230,7 @@ func (p *Plan) keepEndpoints(running *Running) {
 
 // keepSelectors keeps a single-role selector until all workers of the other roles serve with the newest template: their old pods may
 // listen on another port. If no pod of the role that it selects serves, the selector is not kept.
-func (p *Plan) keepSelectors(running *Running) {
+func (p *Plan) keepSelectors(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		e := c.Endpoint
@@ -258,7 +258,7 @@ func (p *Plan) keepSelectors(running *Running) {
 // selectPods decides which pods the InferencePools select. A pool turns to workers once one of them serves in
 // its cluster. Until then it goes on selecting the pods that answered whole requests before. Prefill and decode come beside workers
 // once the endpoint picker picks them apart: the former one would send them whole requests.
-func (p *Plan) selectPods(running *Running) {
+func (p *Plan) selectPods(running *RunningView) {
 	if p.Router == nil {
 		return
 	}
@@ -280,7 +280,7 @@ func (p *Plan) selectPods(running *Running) {
 }
 
 // serves tells whether a replica of a type serves in a cluster.
-func (c *ClusterPlan) serves(t v1alpha1.ComponentType, running *Running) bool {
+func (c *ClusterPlan) serves(t v1alpha1.ComponentType, running *RunningView) bool {
 	for r := range c.Replicas() {
 		if r.Role.Type == t && running.Replica(r.Key).Serving {
 			return true

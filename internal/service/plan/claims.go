@@ -78,19 +78,19 @@ func (v *ClaimView) cache(s naming.Identity) Cache {
 
 // hasFormer tells whether a replica is there that does not have the newest template. One that has it, and
 // does not serve yet, gets no requests until it does.
-func (c *ClusterPlan) hasFormer(running *Running) bool {
+func (c *ClusterPlan) hasFormer(running *RunningView) bool {
 	return c.anyExisting(running, func(r *Replica, s rollout.State) bool { return !s.Updated(running.Revision[r.Role.Name]) })
 }
 
 // usesFormer tells whether a replica may have pods with other than the newest template.
-func (c *ClusterPlan) usesFormer(running *Running) bool {
+func (c *ClusterPlan) usesFormer(running *RunningView) bool {
 	return c.anyExisting(running, func(r *Replica, s rollout.State) bool {
 		return !s.Serving || !s.Updated(running.Revision[r.Role.Name])
 	})
 }
 
 // anyExisting tells whether something holds for a replica that exists here.
-func (c *ClusterPlan) anyExisting(running *Running, holds func(*Replica, rollout.State) bool) bool {
+func (c *ClusterPlan) anyExisting(running *RunningView, holds func(*Replica, rollout.State) bool) bool {
 	for r := range c.Replicas() {
 		if s := running.Replica(r.Key); s.Exists && holds(r, s) {
 			return true
@@ -102,7 +102,7 @@ func (c *ClusterPlan) anyExisting(running *Running, holds func(*Replica, rollout
 // mayUse returns whether pods may use a claim of former weights. None uses one whose weights never were complete, because
 // replicas get a template once its weights are there. That claim goes at once: it may fill the quota of the namespace.
 // The replicas are looked at once for all claims.
-func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Running) func(*ClaimView) bool {
+func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *RunningView) func(*ClaimView) bool {
 	usesFormer, runsFormerAsGiven := c.usesFormer(running), c.runsFormerAsGiven(running)
 	return func(claim *ClaimView) bool {
 		of := claim.cache(s)
@@ -120,7 +120,7 @@ func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Runn
 
 // runsFormerAsGiven tells whether a replica may have pods of a former template that it was given last. If weights that were complete
 // are lost, the status says that they load, while pods still have the claim.
-func (c *ClusterPlan) runsFormerAsGiven(running *Running) bool {
+func (c *ClusterPlan) runsFormerAsGiven(running *RunningView) bool {
 	return c.anyExisting(running, func(r *Replica, s rollout.State) bool {
 		return s.Revision != running.Revision[r.Role.Name] && (!s.Held || s.Runs)
 	})

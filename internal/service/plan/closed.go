@@ -40,7 +40,7 @@ func (r *Router) checkClosed(at *field.Path, other string) field.ErrorList {
 
 // keepClosed keeps these paths closed after spec.adapterCache was removed, as long as an engine may load adapters. Pods that
 // end hold the claim, and it is only deleted once no replica can have a former template.
-func (p *Plan) keepClosed(running *Running) {
+func (p *Plan) keepClosed(running *RunningView) {
 	p.FormerAdapters = p.Adapters == nil && running.HasAdapterClaim
 	if !p.FormerAdapters || p.Router == nil {
 		return

@@ -100,7 +100,7 @@ func TestKeepClosed(t *testing.T) {
 			if p.Router != nil {
 				p.FleetRoute = &FleetRoute{}
 			}
-			p.keepClosed(&Running{HasAdapterClaim: tc.claim})
+			p.keepClosed(&RunningView{HasAdapterClaim: tc.claim})
 			if p.Router != nil {
 				got = [][]string{p.Router.ClosedPaths, p.FleetRoute.ClosedPaths}
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // demand returns what scheduling needs to know of the service: its groups and what they request.
-func (p *Plan) demand(running *Running) *scheduling.Demand {
+func (p *Plan) demand(running *RunningView) *scheduling.Demand {
 	d := &scheduling.Demand{
 		ServiceID:     reservation.ServiceID{Namespace: p.Service.Namespace, Name: p.Service.Name, UID: p.Service.UID},
 		Claimed:       p.Service.Claimed,
@@ -59,7 +59,7 @@ func (t *PodTemplate) requirements(requests corev1.ResourceList) capacity.PodReq
 }
 
 // measure lets the scheduler measure what can move in parts: several groups. Each role is measured once.
-func (p *Plan) measure(d *scheduling.Demand, running *Running) {
+func (p *Plan) measure(d *scheduling.Demand, running *RunningView) {
 	if len(d.Groups) < 2 || running.Size == nil {
 		return
 	}

@@ -24,7 +24,7 @@ func TestAnswerAlone(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	if diff := cmp.Diff(want, p.demand(&Running{}).AnswerAlone); diff != "" {
+	if diff := cmp.Diff(want, p.demand(&RunningView{}).AnswerAlone); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -57,7 +57,7 @@ func TestTolerations(t *testing.T) {
 				t.Fatal(errs)
 			}
 			got := map[string][]corev1.Toleration{}
-			for name, r := range p.demand(&Running{}).PodRequirements {
+			for name, r := range p.demand(&RunningView{}).PodRequirements {
 				got[name] = r.Tolerations
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

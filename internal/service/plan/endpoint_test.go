@@ -43,7 +43,7 @@ func TestKeepSelectors(t *testing.T) {
 				Groups:   []Group{{Replicas: []Replica{{Role: a, Key: key.New("", key.LeaderWorkerSet, "a"), Updated: true}, {Role: b, Key: key.New("", key.LeaderWorkerSet, "b"), Updated: tc.updated}}}},
 			}}}
 			states := map[string]rollout.State{"a": tc.first, "b": tc.state}
-			p.keepSelectors(&Running{Replica: func(k key.Key) rollout.State { return states[k.Name] }, ServiceRole: func(key.Key) string { return tc.alone }})
+			p.keepSelectors(&RunningView{Replica: func(k key.Key) rollout.State { return states[k.Name] }, ServiceRole: func(key.Key) string { return tc.alone }})
 			if diff := cmp.Diff(tc.want, p.Clusters[0].Endpoint.Selector[naming.LabelRoleName]); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -13,7 +13,7 @@ import (
 // extraDemand returns what a rollout runs in clusters of the fleet beyond what is wanted, by the
 // cluster. Capacity has to be reserved for it, so it is part of what the service requests. Each
 // cluster has its own: one without room does not hold up the others.
-func (p *Plan) extraDemand(running *Running, pods []map[string]int64) map[string][]reservation.ReplicaGroup {
+func (p *Plan) extraDemand(running *RunningView, pods []map[string]int64) map[string][]reservation.ReplicaGroup {
 	all := make(map[string][]reservation.ReplicaGroup, len(p.snapshot.States))
 	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
 	elsewhere := p.movable()

@@ -47,7 +47,7 @@ func ParseFailure(note string) Failure {
 // remember decides what each replica notes of its crashes. A note stays while the same pod gives the same
 // reason, or none. Other pods of the replica that crash with it change nothing, so a crash loop writes
 // the note once.
-func (p *Plan) remember(running *Running) {
+func (p *Plan) remember(running *RunningView) {
 	if running.Crashes == nil {
 		return
 	}

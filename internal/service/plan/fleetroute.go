@@ -151,7 +151,7 @@ func matchesOf(r *Router) [][]any {
 
 // backends returns the entrypoints of the clusters in which the service runs, or requests wait for it, and of those that
 // may still receive traffic. A cluster that the service leaves has weight 0.
-func (p *Plan) backends(running *Running) []Backend {
+func (p *Plan) backends(running *RunningView) []Backend {
 	var all []Backend
 	inUse, restarting, refused, unpicked := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
 	var waiting [waitingPlaces]map[string]int32
@@ -345,7 +345,7 @@ func (p *Plan) nameBackends(all []Backend, inUse map[string]bool) []Backend {
 
 // pooled returns the type of role whose pods get requests in a cluster. It is empty if those of all roles do. A pool goes on selecting what it
 // was last told to select until others can answer (selectPods), unless the service has no such role any more.
-func (p *Plan) pooled(a *scheduling.Assignment, running *Running) v1alpha1.ComponentType {
+func (p *Plan) pooled(a *scheduling.Assignment, running *RunningView) v1alpha1.ComponentType {
 	former, exists := running.PoolType(key.New(a.Target.Cluster, key.InferencePool))
 	if exists && (former == "" || slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Type == former })) {
 		return former

@@ -281,7 +281,7 @@ func TestReadyBehindPool(t *testing.T) {
 			if tc.noWorkers {
 				p.Roles = p.Roles[1:]
 			}
-			running := &Running{PoolType: func(k key.Key) (v1alpha1.ComponentType, bool) {
+			running := &RunningView{PoolType: func(k key.Key) (v1alpha1.ComponentType, bool) {
 				return tc.pool, tc.pool != none && k == key.New("a", key.InferencePool)
 			}}
 			a := &scheduling.Assignment{Target: scheduling.Target{Cluster: "a"}, Decision: scheduling.Decision{Run: map[key.ReplicaID]bool{}}, Existing: schedulingtest.Existing(tc.exist...)}
@@ -505,7 +505,7 @@ func TestScaledDownInFleet(t *testing.T) {
 			w := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(all["a"])), schedulingtest.Cluster("west", schedulingtest.Reserved(all["b"])))
 			w.MayReceiveTraffic, w.ReceivesTraffic = map[string]bool{}, map[string]bool{}
 			w.Request.Homes = map[key.GroupID]reservation.Home{"worker/0": {Cluster: "a", Epoch: 1, Started: true}, "worker/1": {Cluster: "b", Epoch: 1, Started: true}}
-			running := &Running{
+			running := &RunningView{
 				Others:   map[string][]key.ReplicaID{"a": {all["a"]}, "b": {all["b"]}},
 				PoolType: func(key.Key) (v1alpha1.ComponentType, bool) { return "", false },
 			}

@@ -3,7 +3,7 @@ package plan
 // waitForGangKind holds what serves while its new pods would name a PodGroup that cannot exist, because the cluster lacks the kind. Volcano
 // would never schedule them. Where Crossplane has not looked for the kind so far, it calls again with the answer. What other clusters
 // lack is not known.
-func (p *Plan) waitForGangKind(running *Running) {
+func (p *Plan) waitForGangKind(running *RunningView) {
 	if !p.SkipsMissingKinds || running.HasGangKind == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 // leaveTaken leaves out replicas that do not exist, and whose names or whose gang's name somebody else has. What runs goes on as if they
 // were not wanted: no rollout, gang or budget waits for them. Of a group of spec.replicas, all that does not exist is left out, because its
 // roles need each other.
-func (p *Plan) leaveTaken(running *Running) {
+func (p *Plan) leaveTaken(running *RunningView) {
 	if running.Taken == nil {
 		return
 	}
@@ -27,12 +27,12 @@ func (p *Plan) leaveTaken(running *Running) {
 }
 
 // gangTaken tells whether the PodGroup of a group does not exist, and somebody else has its name.
-func (g *Group) gangTaken(running *Running) bool {
+func (g *Group) gangTaken(running *RunningView) bool {
 	return g.PodGroup != nil && !running.Observed(g.PodGroup.Key) && running.Taken(g.PodGroup.Key, g.PodGroup.Name)
 }
 
 // leaveOut leaves some replicas of a group out, and its gang if there are no others.
-func (c *ClusterPlan) leaveOut(p *Plan, g *Group, out func(Replica) bool, running *Running) {
+func (c *ClusterPlan) leaveOut(p *Plan, g *Group, out func(Replica) bool, running *RunningView) {
 	if !slices.ContainsFunc(g.Replicas, out) {
 		return
 	}

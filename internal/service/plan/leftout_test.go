@@ -52,7 +52,7 @@ func TestLeaveTaken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.leaveTaken(&Running{
+			p.leaveTaken(&RunningView{
 				Observed: func(k key.Key) bool { id, is := k.ReplicaID(); return is && slices.Contains(tc.exist, id) },
 				Taken:    func(_ key.Key, name string) bool { return slices.Contains(tc.taken, name) },
 			})

@@ -115,7 +115,7 @@ type JobView struct {
 const retryAfter = 10 * time.Minute
 
 // load decides which claims and Jobs each cluster has, and which replicas wait for weights.
-func (p *Plan) load(running *Running) {
+func (p *Plan) load(running *RunningView) {
 	if running.Weights == nil {
 		return
 	}
@@ -191,7 +191,7 @@ func (v *WeightsView) complete(c Cache) bool {
 
 // loadNewest decides how the newest weights get here. Claim is nil if it does not exist. unused are the claims of former weights
 // that are complete, and that no replica uses.
-func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view *WeightsView, running *Running) {
+func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view *WeightsView, running *RunningView) {
 	w := p.Weights
 	l := &Loading{Job: c.Key(key.Job, w.Hash, running.Loader), JobName: w.LoaderName + "-" + running.Loader}
 	c.Loading = l
@@ -252,7 +252,7 @@ func (c *ClusterPlan) wantsWeights() bool {
 }
 
 // await holds the replicas that run with another template until the newest weights are there.
-func (c *ClusterPlan) await(running *Running) {
+func (c *ClusterPlan) await(running *RunningView) {
 	if c.Loading.Done {
 		return
 	}

@@ -61,7 +61,7 @@ func TestFindsLoaderPods(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(p)
 			}
-			p.load(&Running{Now: made, Loader: "x", Replica: func(key.Key) rollout.State { return rollout.State{} }, Weights: func(*ClusterPlan) WeightsView { return v }})
+			p.load(&RunningView{Now: made, Loader: "x", Replica: func(key.Key) rollout.State { return rollout.State{} }, Weights: func(*ClusterPlan) WeightsView { return v }})
 			l := p.Clusters[0].Loading
 			if diff := cmp.Diff(tc.want, want{l.FindsPods, l.PodNames, l.FailedPods, p.LaterLoaderObjects()}); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
@@ -99,7 +99,7 @@ func TestMayUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := &p.Clusters[0]
-			running := &Running{Revision: map[string]string{"w": "newest"}, Replica: func(key.Key) rollout.State { return tc.state }}
+			running := &RunningView{Revision: map[string]string{"w": "newest"}, Replica: func(key.Key) rollout.State { return tc.state }}
 			view := &WeightsView{
 				Loaded:     func(string, string) (string, bool) { return "", tc.loaded },
 				Unfinished: func(string, string) bool { return tc.unfinished },
@@ -129,7 +129,7 @@ func TestLoadLooksOnce(t *testing.T) {
 		for i := range claims {
 			v.Claims = append(v.Claims, ClaimView{Key: c.Key(key.PersistentVolumeClaim, fmt.Sprint("former-", i))})
 		}
-		p.load(&Running{
+		p.load(&RunningView{
 			Replica: func(key.Key) rollout.State { looked[claims]++; return rollout.State{Exists: true, Held: true} },
 			Weights: func(*ClusterPlan) WeightsView { return v },
 		})

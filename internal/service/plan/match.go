@@ -26,7 +26,7 @@ type side []*Replica
 // together, as far as there are as many. Without a partition, if some version has prefill and decode that serve, one unit has
 // such replicas of both. So a version goes on answering as long as one unit has to serve. Replicas below the partition come
 // first, because they keep their version. With several roles of one type, one may still be in a unit above it.
-func (p *Plan) match(c *ClusterPlan, running *Running) match {
+func (p *Plan) match(c *ClusterPlan, running *RunningView) match {
 	var prefill, decode side
 	for r := range c.Replicas() {
 		switch {
@@ -64,7 +64,7 @@ func (p *Plan) match(c *ClusterPlan, running *Running) match {
 // needed returns prefill and decode replicas that a release leaves as they are. Those of a unit that does not serve may
 // answer requests with replicas of other units, such as kept ones. So where no unit serves, and not all may be unavailable,
 // one replica of each side of a version stays.
-func (p *Plan) needed(units []unit, states []rollout.Unit, released []bool, running *Running) map[key.Key]bool {
+func (p *Plan) needed(units []unit, states []rollout.Unit, released []bool, running *RunningView) map[key.Key]bool {
 	all := map[key.Key]bool{}
 	if !p.needBoth() {
 		return all
@@ -184,11 +184,11 @@ const (
 	rankBroken
 )
 
-func newOrder(replicas []*Replica, running *Running) *order {
+func newOrder(replicas []*Replica, running *RunningView) *order {
 	o := &order{ranked: make(map[key.Key]ranked, len(replicas)), ranks: map[string]int{}, below: map[key.Key]bool{}}
 	serve, mayServe := Versions{}, Versions{}
 	for _, r := range replicas {
-		s := running.of(r)
+		s := running.stateOf(r)
 		o.ranked[r.Key] = ranked{State: s, newest: !s.Exists || s.Updated(running.Revision[r.Role.Name])}
 		serve.addIf(r, s, s.Serving)
 		mayServe.addIf(r, s, mayServeOf(r, s))

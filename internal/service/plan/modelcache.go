@@ -72,7 +72,7 @@ func (p *Plan) ModelName() string { return p.spec.Model.Source().Name }
 
 // PlaceCache decides in which clusters the weights are loaded, and what is next in each. Users are the
 // clusters in which services are placed that name the ModelCache, in order. The claim stays there, and while they are not known.
-func (p *Plan) PlaceCache(users []string, known bool, running *Running) {
+func (p *Plan) PlaceCache(users []string, known bool, running *RunningView) {
 	if p.inFleet {
 		demand := p.cacheDemand()
 		demand.UsedBy = func(cluster string) bool {

@@ -55,7 +55,7 @@ const maxFormerMetrics = 4
 
 // keepMetrics has the engines of pods that may have a former template monitored as before. Their container may have another name
 // there, or TLS. Without their metrics, an autoscaler would count none of their requests, and remove what serves.
-func (p *Plan) keepMetrics(running *Running) {
+func (p *Plan) keepMetrics(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		c.FormerMetrics = map[string]FormerMetrics{}

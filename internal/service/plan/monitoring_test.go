@@ -158,7 +158,7 @@ func TestFormerMetrics(t *testing.T) {
 			}
 			r := Replica{Role: of, Held: tc.held, Updated: tc.state.Exists && !tc.held}
 			p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: []Replica{r}}}}}}
-			p.keepMetrics(&Running{
+			p.keepMetrics(&RunningView{
 				Revision: map[string]string{"w": "new"},
 				Replica:  func(key.Key) rollout.State { return tc.state },
 				Metrics:  func(key.Key) []Metrics { return slices.Clone(tc.before) },

@@ -26,7 +26,7 @@ func (c *ClusterPlan) DeploymentKey() key.Key { return c.Key(key.Deployment, "ep
 // pausePickers pauses the Deployments of endpoint pickers whose new configuration is not in its ConfigMap yet.
 // Crossplane applies objects in random order (a map's, in composition_functions.go of v2.4), and Objects are applied one by
 // one. A picker that started before would read the old configuration, and keep it.
-func (p *Plan) pausePickers(running *Running) {
+func (p *Plan) pausePickers(running *RunningView) {
 	if p.Router == nil {
 		return
 	}

@@ -17,7 +17,7 @@ func place(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	running := &Running{
+	running := &RunningView{
 		Replica:  func(key.Key) rollout.State { return rollout.State{} },
 		PoolType: func(key.Key) (v1alpha1.ComponentType, bool) { return "", false },
 	}

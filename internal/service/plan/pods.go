@@ -54,7 +54,7 @@ func (c *ClusterPlan) PodKey(r *Replica, i int32) key.Key {
 }
 
 // inspect decides which pods are read by their names.
-func (p *Plan) inspect(running *Running) {
+func (p *Plan) inspect(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		switch {
@@ -68,7 +68,7 @@ func (p *Plan) inspect(running *Running) {
 
 // inspect reads the leaders of replicas that are not ready, and then their workers, up to a limit.
 // Most failures show in the leader.
-func (c *ClusterPlan) inspect(limit int32, running *Running) {
+func (c *ClusterPlan) inspect(limit int32, running *RunningView) {
 	suspects := c.suspects(running)
 	suspects = suspects[:min(len(suspects), int(limit))]
 	for _, r := range suspects {
@@ -84,7 +84,7 @@ func (c *ClusterPlan) inspect(limit int32, running *Running) {
 
 // suspects are the replicas that are not ready, those first whose pods are most likely to say why. A
 // replica that waits for room has pods that cannot fail.
-func (c *ClusterPlan) suspects(running *Running) []*Replica {
+func (c *ClusterPlan) suspects(running *RunningView) []*Replica {
 	const observedRank, startedRank, waitingRank = 0, 1, 2
 	rank := map[*Replica]int{}
 	var all []*Replica
@@ -117,7 +117,7 @@ func (c *ClusterPlan) suspects(running *Running) []*Replica {
 
 // started returns a function that tells whether nothing is known to keep the pods of a group's replica
 // from starting. A PodGroup may be large, so it is read once.
-func (c *ClusterPlan) started(g *Group, running *Running) func(*Replica) bool {
+func (c *ClusterPlan) started(g *Group, running *RunningView) func(*Replica) bool {
 	if g.PodGroup != nil {
 		gang := sync.OnceValue(func() bool { return running.PodGroup(g.PodGroup.Key).Started })
 		return func(*Replica) bool { return gang() }

@@ -109,7 +109,7 @@ func TestInspect(t *testing.T) {
 					return slices.ContainsFunc(keys, func(i int32) bool { return of(&replicas[i]) == k })
 				}
 			}
-			p.inspect(&Running{
+			p.inspect(&RunningView{
 				PodGroup: func(key.Key) PodGroupView { return PodGroupView{Started: !tc.waits} },
 				Admitted: has(tc.admitted, c.WorkloadKey),
 				Observed: has(tc.observed, func(r *Replica) key.Key { return c.PodKey(r, 0) }),

@@ -78,7 +78,7 @@ func (p *Plan) WatchesLeaders() bool {
 
 // recover decides which replicas are made anew because another one of their group has failed. Of
 // other clusters not all pods are read.
-func (p *Plan) recover(running *Running) {
+func (p *Plan) recover(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if c.Target.Remote() {
@@ -90,7 +90,7 @@ func (p *Plan) recover(running *Running) {
 	}
 }
 
-func (p *Plan) recoverGroup(replicas []Replica, running *Running) {
+func (p *Plan) recoverGroup(replicas []Replica, running *RunningView) {
 	watched, failures, failed := p.WatchesLeaders(), int64(0), make([]bool, len(replicas))
 	for i := range replicas {
 		r := &replicas[i]
@@ -115,7 +115,7 @@ func (p *Plan) recoverGroup(replicas []Replica, running *Running) {
 
 // recover decides on one replica, by the failures in its group. One that has failed itself has new
 // pods already. Held replicas keep their pods, and released ones get others anyway.
-func (r *Replica) recover(failures int64, failed bool, running *Running) {
+func (r *Replica) recover(failures int64, failed bool, running *RunningView) {
 	state, note := running.Replica(r.Key), &r.Recovery
 	known := note.Failures
 	note.Failures = failures
@@ -147,7 +147,7 @@ func (p *Plan) forgetLeaders() {
 
 // failed tells whether a replica has failed, and does not serve again within its grace period. A
 // leader pod of another revision was made for an update.
-func (p *Plan) failed(r *Replica, running *Running) bool {
+func (p *Plan) failed(r *Replica, running *RunningView) bool {
 	noted, state := r.Recovery.Leader, running.Replica(r.Key)
 	leader, seen := running.Leader(r)
 	switch {

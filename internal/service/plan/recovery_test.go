@@ -159,7 +159,7 @@ func TestRecover(t *testing.T) {
 				{Name: "second", Key: key.New("", key.LeaderWorkerSet, "second"), Role: p.Roles[1]},
 			}
 			p.Clusters = []ClusterPlan{{Groups: []Group{{Replicas: replicas}}}}
-			p.recover(&Running{
+			p.recover(&RunningView{
 				Now: now, Revision: map[string]string{"p": "new", "d": "new"},
 				Replica:  func(k key.Key) rollout.State { return of(k).State },
 				Recovery: func(k key.Key) Recovery { return of(k).Note },
@@ -188,7 +188,7 @@ func TestRecoverNobody(t *testing.T) {
 		replicas = append(replicas, Replica{Key: key.New("", key.LeaderWorkerSet, name), Role: role})
 	}
 	p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: replicas}}}}}
-	p.recover(&Running{Recovery: func(k key.Key) Recovery { return notes[k.Name] }})
+	p.recover(&RunningView{Recovery: func(k key.Key) Recovery { return notes[k.Name] }})
 	var got []Recovery
 	for _, r := range replicas {
 		if r.Remade {
@@ -205,7 +205,7 @@ func TestRecoverNobody(t *testing.T) {
 func TestRecoverElsewhere(t *testing.T) {
 	p := &Plan{Roles: []*Role{{Name: "p", Recovery: v1alpha1.RecoverGroup}}}
 	p.Clusters = []ClusterPlan{{Target: scheduling.Target{Cluster: "east"}, Groups: []Group{{Replicas: []Replica{{Role: p.Roles[0]}, {Role: p.Roles[0]}}}}}}
-	p.recover(&Running{})
+	p.recover(&RunningView{})
 	if got := p.Clusters[0].Groups[0].Replicas[0].Recovery; got != (Recovery{}) {
 		t.Errorf("got %v", got)
 	}

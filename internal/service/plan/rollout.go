@@ -24,79 +24,20 @@ type Rollout struct {
 	Gaps []string
 }
 
-// A Running is what is observed of the replicas that may run.
-type Running struct {
-	Now time.Time
-	// Revision of the newest template of each role, by the role's name.
-	Revision map[string]string
-	// Replica returns the state of a replica, by its key.
-	Replica func(key.Key) rollout.State
-	// Extra are the replicas that exist beyond those that were wanted, by the cluster. A replica that
-	// the service was scaled down by is none.
-	Extra map[string][]key.ReplicaID
-	// Others are the other replicas that exist, by the cluster.
-	Others map[string][]key.ReplicaID
-	// Size returns the bytes that a replica of a role takes of an answer to Crossplane, and Room is how
-	// many bytes there are for all of them.
-	Size func(*Role) int
-	Room int
-	// Recovery returns what a replica has noted of failures, by its key.
-	Recovery func(key.Key) Recovery
-	// LastFailure returns what a replica has noted of its last crash, by its key.
-	LastFailure func(key.Key) Failure
-	// Crashes returns why pods of a replica that are read have crashed.
-	Crashes func(*ClusterPlan, *Replica) []Failure
-	// Leader returns the leader pod of a replica, if it is known.
-	Leader func(*Replica) (Leader, bool)
-	// PodGroup returns the PodGroup of a gang, by its key.
-	PodGroup func(key.Key) PodGroupView
-	// Admitted tells whether Kueue has admitted the Workload of that key.
-	Admitted func(key.Key) bool
-	// Awaits tells that the Workload of that key can be read, and Kueue has not admitted it.
-	Awaits func(key.Key) bool
-	// Observed tells whether the composed resource of that key exists.
-	Observed func(key.Key) bool
-	// Taken tells whether somebody else has the name of the object of that key, which does not exist, while the service runs. It is
-	// nil where that is not known.
-	Taken func(k key.Key, name string) bool
-	// PoolType returns the type of role whose pods the InferencePool of that key selects, and whether it
-	// exists. No type means the pods of all roles.
-	PoolType func(key.Key) (t v1alpha1.ComponentType, exists bool)
-	// ServiceRole returns the only role whose pods the Service of that key selects. It is empty if these are of several roles, or
-	// there is no Service.
-	ServiceRole func(key.Key) string
-	// SidecarAccounts returns the service accounts that the RoleBinding of that key names.
-	SidecarAccounts func(key.Key) []string
-	// Metrics returns where the PodMonitor of that key finds the metrics of engines.
-	Metrics func(key.Key) []Metrics
-	// PickerConfig returns the hash of the endpoint picker's configuration in the ConfigMap of that key. It is empty
-	// where that is not known.
-	PickerConfig func(key.Key) string
-	// PickerRuns tells whether an endpoint picker with a configuration of that hash is available in the Deployment of the key, and
-	// all others are being deleted.
-	PickerRuns func(k key.Key, hash string) bool
-	// MayStop tells whether the ScaledObject of that key lets its role go to 0 for lack of requests.
-	MayStop func(key.Key) bool
-	// HasGangKind tells whether the cluster of the XR is known to have the kind of PodGroups.
-	HasGangKind func() bool
-	// Loader is the hash of what the pods of the loading Job are made from.
-	Loader string
-	// HasAdapterClaim tells that a claim for adapters exists in some cluster.
-	HasAdapterClaim bool
-	// Weights returns what is known of the weights in a cluster. It is nil where nothing is.
-	Weights func(*ClusterPlan) WeightsView
-}
-
 // RollOut decides which replicas get the newest template of their pods now. The others are held. It
 // also decides which pods are read to say why a replica is not ready.
-func (p *Plan) RollOut(running *Running) {
+//
+// Each step needs what those before it have decided.
+func (p *Plan) RollOut(running *RunningView) {
 	p.Rollout.Now = running.Now
+	// Which replicas there are.
 	p.leaveTaken(running)
 	p.surge(running)
 	p.leaveTaken(running) // Extra replicas have names, too.
 	p.load(running)       // Extra replicas wait for weights, too.
 	p.keepClosed(running)
 	p.recover(running)
+	// Which of them get the newest template, and which are held.
 	p.waitForGangKind(running)
 	units := p.units(running)
 	p.Rollout.Gaps = p.gaps(units)
@@ -105,6 +46,7 @@ func (p *Plan) RollOut(running *Running) {
 	p.recount(running)
 	p.leaveAbsent(running)
 	p.forgetLeaders()
+	// What stays as it was while former templates run.
 	p.keepEndpoints(running)
 	p.keepSelectors(running)
 	p.keepAccounts(running)
@@ -114,12 +56,13 @@ func (p *Plan) RollOut(running *Running) {
 	p.pauseScaleIn(running)
 	p.keepHeld()
 	p.selectPods(running)
+	// What is read of pods, and what is noted of their crashes.
 	p.inspect(running)
 	p.remember(running)
 }
 
 // release gives the newest template to the replicas whose turn it is, and holds the others.
-func (p *Plan) release(units []unit, running *Running) {
+func (p *Plan) release(units []unit, running *RunningView) {
 	states := make([]rollout.Unit, len(units))
 	for i := range units {
 		states[i] = units[i].state(running)
@@ -232,7 +175,7 @@ func (p *Plan) mayReceiveTraffic(cluster string) bool {
 
 // hold holds a replica that has a former template and is not released. One that is being replaced goes on with the newest template: its
 // pods may be gone already, and nobody would know which of two templates those have that it keeps.
-func (r *Replica) hold(running *Running, released bool) {
+func (r *Replica) hold(running *RunningView, released bool) {
 	state, revision := running.Replica(r.Key), running.Revision[r.Role.Name]
 	released = released || state.Replacing()
 	r.broken, r.serving = state.Broken, state.Serving
@@ -259,7 +202,7 @@ func (r *Replica) hold(running *Running, released bool) {
 
 // holdLeaving holds what leaves its cluster, unless it is broken. It is removed once it runs
 // elsewhere, and has to serve until then.
-func (p *Plan) holdLeaving(running *Running) {
+func (p *Plan) holdLeaving(running *RunningView) {
 	for c, r := range p.Replicas() {
 		if c.Leaving {
 			r.hold(running, running.Replica(r.Key).Broken)
@@ -269,7 +212,7 @@ func (p *Plan) holdLeaving(running *Running) {
 
 // recount makes the gangs of held replicas count the pods that run, and not those to come. Volcano schedules no pod of a gang that
 // counts pods which nobody makes (pkg/scheduler/api/job_info.go of v1.14.1, CheckTaskValid).
-func (p *Plan) recount(running *Running) {
+func (p *Plan) recount(running *RunningView) {
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		for j := range c.Groups {
@@ -303,7 +246,7 @@ func (c *ClusterPlan) recount(p *Plan, g *Group, view PodGroupView, wait map[key
 
 // leaveAbsent finds the replicas without pods, which no budget counts: those that are left out for now, and those that Kueue keeps
 // from starting. A replica in an unknown state still counts: a minAvailable that is too low would protect nothing.
-func (p *Plan) leaveAbsent(running *Running) {
+func (p *Plan) leaveAbsent(running *RunningView) {
 	deferred := map[key.Key]bool{}
 	for _, d := range append(p.DeferForGang(running.PodGroup, running.Observed), p.DeferForWeights(running.Observed)...) {
 		deferred[d.Key] = true

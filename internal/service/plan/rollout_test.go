@@ -119,7 +119,7 @@ func TestLeaveAbsent(t *testing.T) {
 					return slices.ContainsFunc(all, func(id key.ReplicaID) bool { return k == key.Key{Kind: kind, Name: string(id)} })
 				}
 			}
-			p.leaveAbsent(&Running{
+			p.leaveAbsent(&RunningView{
 				PodGroup: func(key.Key) PodGroupView { return tc.view },
 				Observed: in(tc.exist, key.LeaderWorkerSet), Awaits: in(tc.awaits, key.Workload),
 			})

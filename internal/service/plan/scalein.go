@@ -17,7 +17,7 @@ import (
 // replica may start at any time.
 //
 // Requests reach decode by prefill, and the other way round. So while many of the one start, the other has less load than it will have.
-func (p *Plan) pauseScaleIn(running *Running) {
+func (p *Plan) pauseScaleIn(running *RunningView) {
 	replicas := map[*Role][]*Replica{}
 	for c, r := range p.Replicas() {
 		if !r.Extra && !c.Leaving {
@@ -46,7 +46,7 @@ func (p *Plan) pauseScaleIn(running *Running) {
 }
 
 // manyStart returns until when one of the replicas of a role starts, if that is more than a few of them, or zero.
-func (p *Plan) manyStart(r *Role, replicas []*Replica, settling time.Duration, running *Running) time.Time {
+func (p *Plan) manyStart(r *Role, replicas []*Replica, settling time.Duration, running *RunningView) time.Time {
 	starting, until := 0, time.Time{}
 	for _, of := range replicas {
 		if end := of.startsUntil(running.Replica(of.Key), r.startup, settling, running.Now); end.After(running.Now) {

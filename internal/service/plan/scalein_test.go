@@ -64,7 +64,7 @@ func TestPauseScaleIn(t *testing.T) {
 				Scales:   map[string]*Scale{"w": {Requested: cmp.Or(tc.requested, 2)}},
 				Clusters: []ClusterPlan{{Leaving: tc.leaving, Groups: []Group{{Replicas: replicas}}}},
 			}
-			p.pauseScaleIn(&Running{Now: now, Replica: func(k key.Key) rollout.State {
+			p.pauseScaleIn(&RunningView{Now: now, Replica: func(k key.Key) rollout.State {
 				if k != tc.replica.Key {
 					return serving
 				}
@@ -96,7 +96,7 @@ func TestPausePair(t *testing.T) {
 				group.Replicas = append(group.Replicas, Replica{Key: key.Parse("leaderworkerset/" + of.name + "/0"), Role: role, Updated: true})
 			}
 			p.Clusters = []ClusterPlan{{Groups: []Group{group}}}
-			p.pauseScaleIn(&Running{Now: now, Replica: func(k key.Key) rollout.State {
+			p.pauseScaleIn(&RunningView{Now: now, Replica: func(k key.Key) rollout.State {
 				starts := k == key.Parse("leaderworkerset/"+name+"/0")
 				return rollout.State{Exists: true, Serving: !starts, Broken: starts, Since: now.Add(-9 * time.Minute)}
 			}})

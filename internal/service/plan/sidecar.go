@@ -76,7 +76,7 @@ const maxFormerAccounts = 16
 // keepAccounts lets sidecars of pods with a former template read the pool until the pods of the newest one
 // serve. Without that right they serve nothing after a restart. Beyond the limit, the oldest accounts stay:
 // replicas held longest have the oldest template.
-func (p *Plan) keepAccounts(running *Running) {
+func (p *Plan) keepAccounts(running *RunningView) {
 	newest := p.SidecarAccounts(&ClusterPlan{})
 	for i := range p.Clusters {
 		c, former := &p.Clusters[i], 0
@@ -95,7 +95,7 @@ func (p *Plan) keepAccounts(running *Running) {
 }
 
 // mayRunFormer tells whether pods here may be made from a former template.
-func (c *ClusterPlan) mayRunFormer(running *Running) bool {
+func (c *ClusterPlan) mayRunFormer(running *RunningView) bool {
 	return c.anyExisting(running, mayRunFormer)
 }
 

@@ -93,7 +93,7 @@ func TestFormerAccounts(t *testing.T) {
 			role := &Role{Name: "d", Type: decoder, Sidecar: &Sidecar{PoolOnly: true, ServiceAccount: "new"}}
 			r := Replica{Role: role, Held: tc.held, Updated: tc.state.Exists && !tc.held}
 			p := &Plan{Roles: []*Role{role}, Clusters: []ClusterPlan{{Groups: []Group{{Replicas: []Replica{r}}}}}}
-			p.keepAccounts(&Running{
+			p.keepAccounts(&RunningView{
 				Replica:         func(key.Key) rollout.State { return tc.state },
 				SidecarAccounts: func(key.Key) []string { return tc.before },
 			})

@@ -10,7 +10,7 @@ import (
 // surge adds units beyond those that are wanted, while replicas have to get the newest template. They
 // are at most as many as the units that have to get it, or do not serve with it so far. In the fleet
 // that is decided earlier (extraDemand).
-func (p *Plan) surge(running *Running) {
+func (p *Plan) surge(running *RunningView) {
 	if p.inFleet {
 		return
 	}
@@ -30,7 +30,7 @@ func (p *Plan) surge(running *Running) {
 // down by become extra ones only while nothing that is wanted of their kind serves: it may be the turn of that
 // in a rollout. Those that are known to be broken do not. Once they are extra, they leave one by one as what is
 // wanted serves (keep). wanted returns the plan of the cluster without extra replicas.
-func (p *Plan) beyond(cluster string, running *Running, wanted func() *ClusterPlan) []key.ReplicaID {
+func (p *Plan) beyond(cluster string, running *RunningView, wanted func() *ClusterPlan) []key.ReplicaID {
 	all := slices.DeleteFunc(slices.Clone(running.Extra[cluster]), func(id key.ReplicaID) bool { _, _, is := p.extraNumber(id); return !is })
 	var serves map[string]bool
 	for _, id := range running.Others[cluster] {
@@ -53,7 +53,7 @@ func (p *Plan) beyond(cluster string, running *Running, wanted func() *ClusterPl
 
 // extraUnits returns the units of each kind that run in a cluster beyond those that are wanted, of
 // which some replicas exist. The plan of the cluster has none of them so far. A rollout asks for whole groups only.
-func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running) map[string][]extraUnit {
+func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *RunningView) map[string][]extraUnit {
 	all, inGroups, exist := map[string][]extraUnit{}, map[string][]extraUnit{}, existingOf(ids)
 	for kind, numbers := range p.numbersOf(ids) {
 		for _, number := range numbers {
@@ -78,7 +78,7 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *Running)
 // replicas is known to be broken, and none serves. What is not known may serve: a status is older than the
 // spec after each edit. In a cluster of the fleet where nothing is wanted any more, scheduling decides when
 // they go.
-func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, wanted []unit, running *Running) []extraUnit {
+func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, wanted []unit, running *RunningView) []extraUnit {
 	missing, left := 0, p.inFleet && len(wanted) == 0
 	for _, u := range wanted {
 		if u.kind == kind && !u.state(running).Serving {
@@ -106,7 +106,7 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32,
 
 // serving counts the units that serve, of an extra one: in a group each replica counts, unless they
 // change in pairs.
-func (p *Plan) serving(extra []Replica, running *Running) int {
+func (p *Plan) serving(extra []Replica, running *RunningView) int {
 	n := 0
 	for i := range extra {
 		if running.Replica(extra[i].Key).Serving {
@@ -131,7 +131,7 @@ func (p *Plan) serving(extra []Replica, running *Running) int {
 
 // unfinished returns for each kind of unit how many extra ones the rollout asks for: as many as have to get the newest template. Extra
 // units that exist are also asked for while the rollout is paused, and while the others do not serve. These causes add no more of them.
-func (p *Plan) unfinished(wanted []unit, exist map[string][]extraUnit, running *Running) map[string]int32 {
+func (p *Plan) unfinished(wanted []unit, exist map[string][]extraUnit, running *RunningView) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	type indexes map[int32]bool
 	outdated, unfinished := map[string]indexes{}, map[string]indexes{}

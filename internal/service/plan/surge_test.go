@@ -124,7 +124,7 @@ func TestExtraInFleet(t *testing.T) {
 			if tc.policy != "" {
 				placement.Policy = tc.policy
 			}
-			running := &Running{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }, ServiceRole: func(key.Key) string { return "" }, SidecarAccounts: func(key.Key) []string { return nil }}
+			running := &RunningView{Revision: map[string]string{"worker": "new"}, Extra: map[string][]key.ReplicaID{}, PodGroup: func(key.Key) PodGroupView { return PodGroupView{} }, ServiceRole: func(key.Key) string { return "" }, SidecarAccounts: func(key.Key) []string { return nil }}
 			running.Leader = func(*Replica) (Leader, bool) { return Leader{}, false }
 			running.Recovery = func(key.Key) Recovery { return Recovery{} }
 			running.Admitted, running.Observed = func(key.Key) bool { return false }, func(key.Key) bool { return false }
@@ -223,7 +223,7 @@ func TestScaledDownInGroups(t *testing.T) {
 			exist := slices.Sorted(maps.Keys(tc.exist))
 			snapshot := schedulingtest.Snapshot(schedulingtest.Cluster("east", schedulingtest.Reserved(exist...)))
 			snapshot.States["east"] = schedulingtest.Existing(exist...)
-			running := &Running{Others: map[string][]key.ReplicaID{"east": exist}}
+			running := &RunningView{Others: map[string][]key.ReplicaID{"east": exist}}
 			running.Replica = func(k key.Key) rollout.State {
 				id, _ := k.ReplicaID()
 				return tc.exist[id]

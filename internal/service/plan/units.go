@@ -25,12 +25,12 @@ type unit struct {
 }
 
 // state of the unit, by the states of its replicas.
-func (u *unit) state(running *Running) rollout.Unit {
+func (u *unit) state(running *RunningView) rollout.Unit {
 	s := rollout.Unit{Cluster: u.cluster, Kind: u.kind, Index: u.index, Serving: len(u.replicas) > 0, Extra: u.extra}
 	// serve are the replicas that serve, and mayServe those of which that is not known, too.
 	serve, mayServe, formerServe, formerMayServe := Versions{}, Versions{}, Versions{}, Versions{}
 	for _, r := range u.replicas {
-		state := running.of(r)
+		state := running.stateOf(r)
 		updated := state.Updated(running.Revision[r.Role.Name])
 		former, may := state.Exists && !updated, mayServeOf(r, state)
 		s.Outdated = s.Outdated || former
@@ -57,8 +57,8 @@ func (u *unit) state(running *Running) rollout.Unit {
 	return s
 }
 
-// of returns the state of a replica. It does not serve while its pods are made anew, or parts of its unit do not run.
-func (r *Running) of(replica *Replica) rollout.State {
+// stateOf returns the state of a replica. It does not serve while its pods are made anew, or parts of its unit do not run.
+func (r *RunningView) stateOf(replica *Replica) rollout.State {
 	s := r.Replica(replica.Key)
 	s.Serving = s.Serving && !replica.Remade && !replica.Partial
 	return s
@@ -83,7 +83,7 @@ func (u *unit) needsNoMore(version string, t types) bool {
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
 // without decode may answer requests until then.
-func (u *unit) startsDecode(running *Running) bool {
+func (u *unit) startsDecode(running *RunningView) bool {
 	starts := false
 	for _, r := range u.replicas {
 		if r.Role.Type != v1alpha1.ComponentTypeDecoder {
@@ -100,7 +100,7 @@ func (u *unit) startsDecode(running *Running) bool {
 
 // units returns the units of all clusters that are not left. A cluster in which nothing of the service runs so far holds up no rollout in the
 // others, unless these share the replicas with it: one that is wanted there is missing in them.
-func (p *Plan) units(running *Running) []unit {
+func (p *Plan) units(running *RunningView) []unit {
 	elsewhere := p.servingWhereLeft(running)
 	all := p.silentWhereLeft(elsewhere)
 	for i := range p.Clusters {
@@ -117,7 +117,7 @@ func (p *Plan) units(running *Running) []unit {
 
 // servingWhereLeft are the replicas that answer requests in a cluster which they leave for another one. Under Replicate none does: each cluster
 // has its own of each name.
-func (p *Plan) servingWhereLeft(running *Running) map[key.ReplicaID]bool {
+func (p *Plan) servingWhereLeft(running *RunningView) map[key.ReplicaID]bool {
 	all := map[key.ReplicaID]bool{}
 	if !p.inFleet || p.policy() == v1alpha1.PlacementReplicate {
 		return all
@@ -125,7 +125,7 @@ func (p *Plan) servingWhereLeft(running *Running) map[key.ReplicaID]bool {
 	for c, r := range p.Replicas() {
 		at := p.snapshot.States[c.Target.Cluster]
 		answered := p.FleetRoute == nil || at.Answered() && !at.Refused()
-		if c.Leaving && answered && running.of(r).Serving {
+		if c.Leaving && answered && running.stateOf(r).Serving {
 			all[r.ID] = true
 		}
 	}
@@ -206,7 +206,7 @@ func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]
 // unitsOf returns the units of a cluster. Prefill and decode of different versions may refuse
 // each other, so they change together: in a grouped service by groups. Otherwise the replicas of
 // each role are spread evenly over the units. Each replica of a worker is a unit.
-func (p *Plan) unitsOf(c *ClusterPlan, running *Running) []unit {
+func (p *Plan) unitsOf(c *ClusterPlan, running *RunningView) []unit {
 	var all []unit
 	type of struct {
 		index int32

@@ -67,7 +67,7 @@ func TestAbsent(t *testing.T) {
 				c.Groups = append(c.Groups, g)
 			}
 			p.Clusters = []ClusterPlan{c}
-			running := &Running{Revision: map[string]string{"p": "new", "d": "new"}, Replica: func(key.Key) rollout.State {
+			running := &RunningView{Revision: map[string]string{"p": "new", "d": "new"}, Replica: func(key.Key) rollout.State {
 				return rollout.State{Exists: true, Revision: "old", RunningRevision: "old", Serving: true}
 			}}
 			units := p.units(running)
@@ -115,7 +115,7 @@ func TestAbsentElsewhere(t *testing.T) {
 			here.Groups = []Group{{Replicas: []Replica{p.replica(&here, p.Roles[0], 0, 0)}}}
 			there.Pending = []Replica{p.replica(&there, p.Roles[0], 0, 1), p.replica(&there, p.Roles[0], 0, 2)}
 			p.Clusters = []ClusterPlan{here, there}
-			running := &Running{Revision: map[string]string{"w": "new"}, Replica: func(key.Key) rollout.State {
+			running := &RunningView{Revision: map[string]string{"w": "new"}, Replica: func(key.Key) rollout.State {
 				return rollout.State{Exists: true, Revision: "old", RunningRevision: "old", Serving: true}
 			}}
 			units := p.units(running)
@@ -173,7 +173,7 @@ func TestAbsentWhereLeft(t *testing.T) {
 			}
 			left.Groups = []Group{{Replicas: []Replica{p.replica(&left, p.Roles[0], 0, 1)}}}
 			p.Clusters = []ClusterPlan{here, left}
-			running := &Running{Revision: map[string]string{"w": "new"}, Replica: func(k key.Key) rollout.State {
+			running := &RunningView{Revision: map[string]string{"w": "new"}, Replica: func(k key.Key) rollout.State {
 				if k.Cluster == "b" {
 					return tc.state
 				}

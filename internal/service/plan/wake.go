@@ -58,7 +58,7 @@ func (p *Plan) runsFromZero() bool {
 // nobody uses as soon as its minimum is 0. The former endpoint picker would refuse what comes next, and show no queue
 // that starts the role again. Once it may stop so, a later change of the endpoint picker starts nothing. A role that other
 // triggers have stopped so far is held, too: no endpoint picker had to let requests wait for it.
-func (p *Plan) holdAwake(running *Running) {
+func (p *Plan) holdAwake(running *RunningView) {
 	for _, r := range p.Roles {
 		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
 			if p.wouldRefuse(running) {
@@ -70,7 +70,7 @@ func (p *Plan) holdAwake(running *Running) {
 
 // wouldRefuse tells whether the endpoint picker does not run with flow control in some cluster that stays, or in any. One that
 // is left may be out of reach for ever.
-func (p *Plan) wouldRefuse(running *Running) bool {
+func (p *Plan) wouldRefuse(running *RunningView) bool {
 	observed, runs := false, false
 	for i := range p.Clusters {
 		c := &p.Clusters[i]

@@ -33,7 +33,7 @@ func TestWouldRefuse(t *testing.T) {
 				{Target: scheduling.Target{Cluster: "leaves"}, Leaving: true},
 			}}
 			has := map[string]string{"stays": tc.stays, "leaves": tc.leaves}
-			got := p.wouldRefuse(&Running{
+			got := p.wouldRefuse(&RunningView{
 				Observed:   func(k key.Key) bool { return has[k.Cluster] != none },
 				PickerRuns: func(k key.Key, _ string) bool { return has[k.Cluster] == newest },
 			})

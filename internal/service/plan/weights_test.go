@@ -371,7 +371,7 @@ func TestLoadingInFleet(t *testing.T) {
 		if reserved {
 			p.Clusters[0].Groups = []Group{{Replicas: []Replica{{Role: &Role{Name: "w"}}}}}
 		}
-		p.load(&Running{Replica: func(key.Key) rollout.State { return rollout.State{} }, Weights: func(*ClusterPlan) WeightsView {
+		p.load(&RunningView{Replica: func(key.Key) rollout.State { return rollout.State{} }, Weights: func(*ClusterPlan) WeightsView {
 			return WeightsView{Loaded: func(string, string) (string, bool) { return "", false }, Job: func(key.Key) JobView { return JobView{} }}
 		}})
 		if l := p.Clusters[0].Loading; (l != nil && l.Renders) != want {

@@ -49,7 +49,7 @@ func Build(s naming.Identity, spec *v1alpha1.InferenceServiceSpec, in *inputv1al
 	p.inFleet = scheduling.InFleet(spec.Placement) || scheduling.LeavesFleet(&snapshot)
 	errs = append(errs, checkPodLimits(p.Roles, gang, p.inFleet)...)
 	if len(errs) == 0 {
-		errs = append(p.tooMany(), policy.checkLimits(p)...)
+		errs = append(p.checkReplicas(), policy.checkLimits(p)...)
 	}
 	if policy.security == nil && len(errs) == 0 {
 		errs = append(errs, field.InternalError(field.NewPath("input", "podSecurity"), errNoPodSecurity))
@@ -131,12 +131,12 @@ func unmerged(spec *v1alpha1.InferenceServiceSpec, i int) bool {
 }
 
 // maxWorkloads limits the LeaderWorkerSets of a service before they are rendered. Crossplane
-// takes an answer of at most 4 MiB, and each LeaderWorkerSet takes at least 1 KiB of it.
+// takes a response of at most 4 MiB, and each LeaderWorkerSet takes at least 1 KiB of it.
 const maxWorkloads = 4096
 
-// tooMany refuses more replicas than any answer could carry. Where no number of groups, or of replicas of the largest
-// role, would do, it names all roles. The size of an answer with fewer replicas is measured after rendering.
-func (p *Plan) tooMany() field.ErrorList {
+// checkReplicas refuses more replicas than any response could carry. Where no number of groups, or of replicas of the largest
+// role, would do, it names all roles. The size of a response with fewer replicas is measured after rendering.
+func (p *Plan) checkReplicas() field.ErrorList {
 	clusters := max(1, len(scheduling.OutsideFleet(p.Service.Namespace, p.spec.Placement)))
 	each, most := int64(0), p.Roles[0]
 	for _, r := range p.Roles {
@@ -195,8 +195,8 @@ func (p *Plan) planRoles(in *inputv1alpha1.Input, policy *tenantPolicy) field.Er
 // everyReplica is for layouts with all replicas.
 func everyReplica(key.ReplicaID) bool { return true }
 
-// layout returns the plan of one cluster with all groups, those of their replicas that are in it, and without gangs. Others are not made:
-// there may be a thousand clusters, and thousands of replicas.
+// layout returns the plan of one cluster: all groups, with those of their replicas for which in is true, and without gangs. Other
+// replicas are not even made, for there may be a thousand clusters, and thousands of replicas.
 func (p *Plan) layout(t scheduling.Target, in func(key.ReplicaID) bool) ClusterPlan {
 	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
 	c.Groups = make([]Group, p.groups)

@@ -6,19 +6,19 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
-// An extraUnit is a unit beyond those that are wanted. They are numbered from 0. Numbers below 0 are those of groups that
-// are wanted, and have replicas beyond those of their roles.
+// An extraUnit is a unit beyond those that are wanted. Extra units are numbered from 0. A number below 0 stands for a group
+// that is wanted, and has replicas beyond those of its roles.
 type extraUnit struct {
 	number int32
 	// kept ones are more than the rollout asks for. They serve in the place of others.
 	kept bool
 	// exist has the replicas that exist of the extra units of the cluster.
-	exist existing
+	exist existingReplicas
 }
 
-// An existing is some replicas that exist, by their groups and roles. All units of a cluster share it, because there may be
+// existingReplicas are some replicas that exist, by their groups and roles. All units of a cluster share them, because there may be
 // thousands of both.
-type existing struct {
+type existingReplicas struct {
 	has     map[key.ReplicaID]bool
 	indexes map[roleOfGroup][]int32
 }
@@ -28,8 +28,8 @@ type roleOfGroup struct {
 	role  string
 }
 
-func existingOf(ids []key.ReplicaID) existing {
-	e := existing{has: make(map[key.ReplicaID]bool, len(ids)), indexes: map[roleOfGroup][]int32{}}
+func existingOf(ids []key.ReplicaID) existingReplicas {
+	e := existingReplicas{has: make(map[key.ReplicaID]bool, len(ids)), indexes: map[roleOfGroup][]int32{}}
 	for _, id := range ids {
 		group, role, index, _ := id.Parts()
 		at := roleOfGroup{group, role}

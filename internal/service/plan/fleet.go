@@ -77,7 +77,7 @@ func (p *Plan) planClusters() {
 func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]bool) {
 	c := p.layout(a.Target, func(r key.ReplicaID) bool { return a.Run[r] || pending[r] })
 	c.LocalQueue, c.GangQueue = a.LocalQueue, a.GangQueue
-	c.Asked = a.Reason == scheduling.ReasonRequested
+	c.AwaitsAnswer = a.Reason == scheduling.ReasonRequested
 	c.NotStarted, c.Leaving, c.Abandoned = !hasRun(a) && a.Existing == nil, a.State == v1alpha1.StateLeaving, a.Abandoned
 	extra := p.extraReplicas(&c, p.extra[a.Name])
 	var groups []Group
@@ -85,7 +85,7 @@ func (p *Plan) planCluster(a *scheduling.Assignment, pending map[key.ReplicaID]b
 		var run []Replica
 		for _, r := range g.Replicas {
 			if a.Run[r.ID] {
-				run = append(run, r.in(a))
+				run = append(run, r.assigned(a))
 			} else {
 				c.Pending = append(c.Pending, r)
 			}
@@ -138,7 +138,7 @@ func (p *Plan) planExtra(c *ClusterPlan, extra []Replica, a *scheduling.Assignme
 		switch {
 		case a.Run[r.ID]:
 			r.Partial = a.Partial[r.ID]
-			run = append(run, r.in(a))
+			run = append(run, r.assigned(a))
 		case a.Extra[r.ID]:
 			c.ExtraPending = append(c.ExtraPending, r)
 		default:
@@ -149,8 +149,8 @@ func (p *Plan) planExtra(c *ClusterPlan, extra []Replica, a *scheduling.Assignme
 	c.addExtra(p, run)
 }
 
-// in returns a replica as it runs in a cluster of the fleet.
-func (r Replica) in(a *scheduling.Assignment) Replica {
+// assigned returns the replica as it runs in a cluster of the fleet, by the decision about that cluster.
+func (r Replica) assigned(a *scheduling.Assignment) Replica {
 	r.Generation = a.Generations[r.ID]
 	if a.Held[r.ID] {
 		told := a.Existing.Told[r.ID]

@@ -189,7 +189,7 @@ func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role
 		addTimes(pg.MinResources, r.replicaResources, minimum)
 		switch {
 		case g.mode == v1alpha1.GangMinimumFirst && len(own) > 0:
-			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: size(own), Min: minimum})
+			pg.SubGroups = append(pg.SubGroups, SubGroup{Role: r.Name, Size: fewestPods(own), Min: minimum})
 		case g.mode == v1alpha1.GangAllOrNothing && minimum > 0:
 			pg.requireTasks(own[:minimum])
 		}
@@ -215,10 +215,10 @@ func ofRole(replicas []Replica, r *Role) []Replica {
 	return own
 }
 
-// size returns the fewest pods of a replica of a role. The subgroups of a PodGroup have one size, and Volcano never starts one
+// fewestPods returns the fewest pods of a replica of a role. The subgroups of a PodGroup have one size, and Volcano never starts one
 // that has fewer pods (pkg/scheduler/api/sub_job_info.go of v1.14.1, IsReady). So a larger one may start before all of it fits, as
 // long as a rollout of another nodeCount is under way.
-func size(replicas []Replica) int32 {
+func fewestPods(replicas []Replica) int32 {
 	fewest := replicas[0].Nodes
 	for i := range replicas {
 		fewest = min(fewest, replicas[i].Nodes)

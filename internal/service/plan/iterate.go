@@ -18,5 +18,5 @@ func (p *Plan) Replicas() iter.Seq2[*ClusterPlan, *Replica] {
 
 // Replicas yields the replicas of the cluster that are rendered, in the order of the plan.
 func (c *ClusterPlan) Replicas() iter.Seq[*Replica] {
-	return func(yield func(*Replica) bool) { each(c.Groups, yield) }
+	return func(yield func(*Replica) bool) { eachReplica(c.Groups, yield) }
 }

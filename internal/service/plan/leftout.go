@@ -55,24 +55,24 @@ func (c *ClusterPlan) leaveOut(p *Plan, g *Group, out func(Replica) bool, runnin
 
 // LeftOutReplicas yields the replicas of the cluster that are left out.
 func (c *ClusterPlan) LeftOutReplicas() iter.Seq[*Replica] {
-	return func(yield func(*Replica) bool) { each(c.LeftOut, yield) }
+	return func(yield func(*Replica) bool) { eachReplica(c.LeftOut, yield) }
 }
 
-// Named yields the replicas of all clusters that have names: those that are rendered, and those that are left out.
-func (p *Plan) Named() iter.Seq2[*ClusterPlan, *Replica] {
+// NamedReplicas yields the replicas of all clusters that have names: those that are rendered, and those that are left out.
+func (p *Plan) NamedReplicas() iter.Seq2[*ClusterPlan, *Replica] {
 	return func(yield func(*ClusterPlan, *Replica) bool) {
 		for i := range p.Clusters {
 			c := &p.Clusters[i]
 			next := func(r *Replica) bool { return yield(c, r) }
-			if !each(c.Groups, next) || !each(c.LeftOut, next) {
+			if !eachReplica(c.Groups, next) || !eachReplica(c.LeftOut, next) {
 				return
 			}
 		}
 	}
 }
 
-// each yields the replicas of some groups, and tells whether to go on.
-func each(groups []Group, yield func(*Replica) bool) bool {
+// eachReplica yields the replicas of some groups, and tells whether to go on with other groups.
+func eachReplica(groups []Group, yield func(*Replica) bool) bool {
 	for i := range groups {
 		for j := range groups[i].Replicas {
 			if !yield(&groups[i].Replicas[j]) {

@@ -197,9 +197,9 @@ func newOrder(replicas []*Replica, running *RunningView) *order {
 	u := unit{kind: pairKind, both: true}
 	for version := range o.ranks {
 		switch {
-		case u.needsNoMore(version, serve[version]):
+		case u.answersWith(version, serve[version]):
 			o.ranks[version] = rankServes
-		case u.needsNoMore(version, mayServe[version]):
+		case u.answersWith(version, mayServe[version]):
 			o.ranks[version] = rankMayServe
 		}
 	}

@@ -142,8 +142,8 @@ type ClusterPlan struct {
 	// LeftOut has the replicas that somebody else's names keep from being made, each group with the PodGroup that is left out with
 	// them. They are rendered only to see when their names are free.
 	LeftOut []Group
-	// Asked tells that the cluster has not answered yet whether there is room for Pending.
-	Asked bool
+	// AwaitsAnswer tells that the cluster has not answered yet whether there is room for Pending.
+	AwaitsAnswer bool
 	// NotStarted tells that nothing is reserved in the cluster yet, so nothing is rendered.
 	NotStarted bool
 	// LocalQueue is the queue from which Kueue admits the replicas here. It is empty where Kueue

@@ -53,7 +53,7 @@ func (p *Plan) scaleLimits(r *Role) (limits []v1alpha1.ScaleLimit, answered bool
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		n := countOf(r, c.Pending)
-		if pending += n; n > 0 && !c.Asked {
+		if pending += n; n > 0 && !c.AwaitsAnswer {
 			answered = true
 		}
 		for j := range c.Groups {

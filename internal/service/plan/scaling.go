@@ -202,7 +202,7 @@ func (p *Plan) MostReplicas(r *Role) int {
 // RunningReplicas is the number of replicas of a role that run or wait for capacity or a name, and are not about to leave.
 func (p *Plan) RunningReplicas(r *Role) int {
 	n := 0
-	for c, replica := range p.Named() {
+	for c, replica := range p.NamedReplicas() {
 		if replica.Role == r && !c.Leaving {
 			n++
 		}

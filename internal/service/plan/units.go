@@ -69,12 +69,12 @@ func mayServeOf(r *Replica, s rollout.State) bool { return s.MayServe() && !r.Pa
 
 // answers tells whether a unit answers requests with these replicas. Those of different versions may refuse each other.
 func (u *unit) answers(serving Versions) bool {
-	return serving.some(u.needsNoMore)
+	return serving.some(u.answersWith)
 }
 
-// needsNoMore tells whether a unit answers requests with replicas of these types, which run a version. In a pair that is
-// decode, with prefill if that version needs it.
-func (u *unit) needsNoMore(version string, t types) bool {
+// answersWith tells whether a unit answers requests with nothing but replicas of these types, which run one version. In a
+// pair that takes decode, and prefill if that version needs it.
+func (u *unit) answersWith(version string, t types) bool {
 	if u.kind != pairKind {
 		return len(t) > 0
 	}

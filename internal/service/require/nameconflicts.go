@@ -81,7 +81,7 @@ func (n *nameConflicts) locate(k key.Key) location {
 		return n.replicas[k]
 	}
 	n.replicas = map[key.Key]location{}
-	for c, r := range n.plan.Named() {
+	for c, r := range n.plan.NamedReplicas() {
 		n.replicas[r.Key] = location{cluster: c, replica: r}
 	}
 	return n.replicas[k]

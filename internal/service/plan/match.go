@@ -14,7 +14,7 @@ import (
 type match struct {
 	// units are the indexes of the units, by the keys of the replicas.
 	units map[key.Key]int32
-	// answering are the versions of which both may serve.
+	// answering are the versions of which prefill and decode may serve.
 	answering map[string]bool
 }
 
@@ -77,7 +77,7 @@ func (p *Plan) needed(units []unit, states []rollout.Unit, released []bool, runn
 	clusters, stopped := map[string]*inCluster{}, map[key.Key]bool{}
 	for i := range units {
 		u := &units[i]
-		if !u.both {
+		if !u.needsBoth {
 			continue
 		}
 		c := clusters[u.cluster]
@@ -194,7 +194,7 @@ func newOrder(replicas []*Replica, running *RunningView) *order {
 		mayServe.addIf(r, s, mayServeOf(r, s))
 		o.ranks[s.RunningRevision] = rankBroken
 	}
-	u := unit{kind: pairKind, both: true}
+	u := unit{kind: pairKind, needsBoth: true}
 	for version := range o.ranks {
 		switch {
 		case u.answersWith(version, serve[version]):
@@ -206,7 +206,7 @@ func newOrder(replicas []*Replica, running *RunningView) *order {
 	return o
 }
 
-// answering returns the versions of which both may serve.
+// answering returns the versions of which prefill and decode may serve.
 func (o *order) answering() map[string]bool {
 	all := map[string]bool{}
 	for version, rank := range o.ranks {

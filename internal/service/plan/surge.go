@@ -65,7 +65,7 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *RunningV
 		}
 	}
 	wanted := p.unitsOf(c, running)
-	asked := p.unfinished(wanted, all, running)
+	asked := p.extraToRun(wanted, all, running)
 	for _, kind := range p.kinds() {
 		all[kind] = append(p.keep(c, kind, all[kind], asked[kind], wanted, running), p.keep(c, kind, inGroups[kind], 0, wanted, running)...)
 	}
@@ -119,7 +119,7 @@ func (p *Plan) serving(extra []Replica, running *RunningView) int {
 	case n < len(extra):
 		return 0
 	}
-	u := unit{kind: pairKind, both: p.needBoth()}
+	u := unit{kind: pairKind, needsBoth: p.needBoth()}
 	for i := range extra {
 		u.replicas = append(u.replicas, &extra[i])
 	}
@@ -129,9 +129,9 @@ func (p *Plan) serving(extra []Replica, running *RunningView) int {
 	return 1
 }
 
-// unfinished returns for each kind of unit how many extra ones the rollout asks for: as many as have to get the newest template. Extra
+// extraToRun returns for each kind of unit how many extra ones the rollout asks for: as many as have to get the newest template. Extra
 // units that exist are also asked for while the rollout is paused, and while the others do not serve. These causes add no more of them.
-func (p *Plan) unfinished(wanted []unit, exist map[string][]extraUnit, running *RunningView) map[string]int32 {
+func (p *Plan) extraToRun(wanted []unit, exist map[string][]extraUnit, running *RunningView) map[string]int32 {
 	// Replicas of one group and kind get one extra group.
 	type indexes map[int32]bool
 	outdated, unfinished := map[string]indexes{}, map[string]indexes{}

@@ -18,9 +18,9 @@ type unit struct {
 	extra bool
 	// kept units are extra ones that nothing is to rely on.
 	kept bool
-	// both tells that prefill and decode need each other to answer.
-	both bool
-	// answering are the versions of which both may serve in the cluster, whatever unit they are in.
+	// needsBoth tells that a pair answers only with both: its prefill and its decode replicas need each other.
+	needsBoth bool
+	// answering are the versions of which prefill and decode may serve in the cluster, whatever unit they are in.
 	answering map[string]bool
 }
 
@@ -46,7 +46,7 @@ func (u *unit) state(running *RunningView) rollout.Unit {
 		s.Answering = s.Answering || former && may && u.answering[state.RunningRevision]
 		s.Blocked = s.Blocked || r.Held
 	}
-	if u.both {
+	if u.needsBoth {
 		s.Serving = s.Serving && u.answers(serve)
 		s.Broken = s.Broken || !u.answers(mayServe)
 	}
@@ -78,7 +78,7 @@ func (u *unit) answersWith(version string, t types) bool {
 	if u.kind != pairKind {
 		return len(t) > 0
 	}
-	return t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !u.both || answersAlone(version))
+	return t[v1alpha1.ComponentTypeDecoder] && (t[v1alpha1.ComponentTypePrefiller] || !u.needsBoth || answersAlone(version))
 }
 
 // startsDecode tells whether no decode replica of a unit ran before: the new ones are made, or start. Prefill
@@ -187,7 +187,7 @@ func (p *Plan) absent(c *ClusterPlan, there []unit, elsewhere map[key.ReplicaID]
 			continue
 		}
 		u := unit{cluster: c.Target.Cluster, kind: p.kind(c.Pending[i].Role), index: p.unitIndex(&c.Pending[i])}
-		u.both = u.kind == pairKind && both
+		u.needsBoth = u.kind == pairKind && both
 		if u.kind == pairKind && matched {
 			for seen[next] {
 				next++
@@ -219,7 +219,7 @@ func (p *Plan) unitsOf(c *ClusterPlan, running *RunningView) []unit {
 	}
 	for r := range c.Replicas() {
 		u := unit{cluster: c.Target.Cluster, replicas: []*Replica{r}, kind: p.kind(r.Role), index: p.unitIndex(r), extra: r.Extra, kept: r.Kept}
-		u.both = both && u.kind == pairKind
+		u.needsBoth = both && u.kind == pairKind
 		if index, is := matched.units[r.Key]; is {
 			u.index, u.extra, u.answering = index, index >= p.pairs(), matched.answering
 		}

@@ -129,12 +129,12 @@ func (r *ObservedState) ForbiddenChanges(objects []kube.Object) field.ErrorList 
 	errs = append(errs, r.servingRolesRemoved()...)
 	errs = append(errs, r.typesChanged()...)
 	errs = append(errs, r.routesRemoved()...)
-	errs = append(errs, r.pickedApart()...)
-	errs = append(errs, r.pickedTogether()...)
+	errs = append(errs, r.wholeRequestsEnd()...)
+	errs = append(errs, r.wholeRequestsBegin()...)
 	errs = append(errs, r.forgetsModels()...)
 	errs = append(errs, r.adapterCacheChanged()...)
 	errs = append(errs, r.plan.RefuseFullRoute()...)
-	return append(errs, r.requestsTurn(objects)...)
+	return append(errs, r.podsLoseRequests(objects)...)
 }
 
 // moved tells whether an observed Object is for another remote object than the desired one.

@@ -15,8 +15,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// A portField is where an object has the port on which all of its pods are asked, and the labels of these
-// pods.
+// A portField is where an object has the labels of the pods that get its requests, and the one port of all of
+// them.
 type portField struct {
 	list, labels remote.DesiredPath
 	name         string
@@ -36,42 +36,42 @@ var portFields = map[string]portField{
 	},
 }
 
-// An asked says to which pods an object leads, and to which port of theirs. The port is 0 if it is not known. kind is the
+// A destination is to which pods an object sends requests, and to which port of theirs. The port is 0 if it is not known. kind is the
 // type of role, and role its name. Where one is empty, the object leads to all of them.
-type asked struct {
+type destination struct {
 	port       int32
 	kind, role string
 }
 
-// of returns where an object leads.
-func (f portField) of(o incoming.Object) asked {
+// destinationOf returns where an object sends requests.
+func (f portField) destinationOf(o incoming.Object) destination {
 	selected := f.labels.In(o).GetStructValue().GetFields()
-	a := asked{kind: selected[naming.LabelComponentType].GetStringValue(), role: selected[naming.LabelRoleName].GetStringValue()}
+	d := destination{kind: selected[naming.LabelComponentType].GetStringValue(), role: selected[naming.LabelRoleName].GetStringValue()}
 	if ports := f.list.In(o).GetListValue().GetValues(); len(ports) > 0 {
-		a.port = int32(ports[0].GetStructValue().GetFields()[f.name].GetNumberValue())
+		d.port = int32(ports[0].GetStructValue().GetFields()[f.name].GetNumberValue())
 	}
-	return a
+	return d
 }
 
-// selects tells whether the pods of a role are asked.
-func (a asked) selects(r *plan.Role) bool {
-	return (a.kind == "" || a.kind == string(r.Type)) && (a.role == "" || a.role == r.Name)
+// selects tells whether the pods of a role get the requests.
+func (d destination) selects(r *plan.Role) bool {
+	return (d.kind == "" || d.kind == string(r.Type)) && (d.role == "" || d.role == r.Name)
 }
 
-// requestsTurn finds pods that would get no more requests although they serve. All pods are asked on one
-// port.
-func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
+// podsLoseRequests finds pods that would get no more requests although they serve, because an InferencePool or a
+// Service would select others, or another port.
+func (r *ObservedState) podsLoseRequests(objects []kube.Object) field.ErrorList {
 	for _, o := range objects {
 		f, has := portFields[o.Key.Kind]
 		if !has || o.Key.Name != "" {
 			continue
 		}
-		was, is := f.of(r.composed(o.Key)), f.of(incoming.ObjectOf(o.Resource))
+		was, is := f.destinationOf(r.composed(o.Key)), f.destinationOf(incoming.ObjectOf(o.Resource))
 		var err *field.Error
 		switch {
 		case was.port == 0 || was == is:
 		case was.port == is.port:
-			err = r.unasked(o.Key, was, is)
+			err = r.deselected(o.Key, was, is)
 		default:
 			err = r.portChanged(o.Key.Cluster, was, is.port)
 		}
@@ -84,7 +84,7 @@ func (r *ObservedState) requestsTurn(objects []kube.Object) field.ErrorList {
 
 // portChanged finds pods that serve on the former port: with a former template, or because it is another
 // role that has the new one.
-func (r *ObservedState) portChanged(cluster string, was asked, is int32) *field.Error {
+func (r *ObservedState) portChanged(cluster string, was destination, is int32) *field.Error {
 	for c, replica := range r.plan.Replicas() {
 		if c.Target.Cluster != cluster || !was.selects(replica.Role) || !r.Replica(replica.Key).MayServe() {
 			continue
@@ -113,9 +113,10 @@ func (r *ObservedState) formerServes(role *plan.Role, was, is int32) *field.Erro
 		"must answer on port %d, and not on %d, while pods of its former template serve: requests are sent to one port of all pods. To change it, %s", was, is, r.stopFirst("replicas", role.Name)))
 }
 
-// unasked finds pods that would be asked no more. A pool may turn to others that serve: it does so once they take over. A Service
-// of all roles would lose what the pods did that it leaves out, whatever else serves. One of a single role may turn, too.
-func (r *ObservedState) unasked(k key.Key, was, is asked) *field.Error {
+// deselected finds pods that would not be selected any more. A pool may select others that serve: it does so once they take over.
+// A Service of all roles would lose what the pods did that it leaves out, whatever else serves. One of a single role may select
+// another, too.
+func (r *ObservedState) deselected(k key.Key, was, is destination) *field.Error {
 	var lost *plan.Role
 	for c, replica := range r.plan.Replicas() {
 		role := replica.Role

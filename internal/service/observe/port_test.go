@@ -52,7 +52,7 @@ func TestPortChangedThere(t *testing.T) {
 			r := Read(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{
 				at.String(): {Resource: pool(tc.was)}, set.String(): {Resource: object("LeaderWorkerSet", "")},
 			}}}), p)
-			if got := r.requestsTurn([]kube.Object{{Key: at, Resource: pool(tc.is)}}); len(got) > 0 != tc.refused {
+			if got := r.podsLoseRequests([]kube.Object{{Key: at, Resource: pool(tc.is)}}); len(got) > 0 != tc.refused {
 				t.Errorf("refused: %v, want %t", got, tc.refused)
 			}
 		})

@@ -221,7 +221,7 @@ func addRequest(snapshot *scheduling.Snapshot, observed incoming.Object) {
 	}
 }
 
-// addReplica notes a replica that exists.
+// addReplica adds a replica that exists, by its LeaderWorkerSet.
 func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
 	at.Present[replica] = true
 	if created, err := time.Parse(time.RFC3339, creationTimestamp.Text(observed)); err == nil {

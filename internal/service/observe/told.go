@@ -11,8 +11,8 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// What the pods of a LeaderWorkerSet are made of, which no other kind has, and the generation that it
-// was granted for, in its Object and in its cluster.
+// Where an Object has what the pods of its LeaderWorkerSet are made of, which no other kind has, and the generation that
+// was granted for them. The others are paths of the LeaderWorkerSet itself, as its cluster has it.
 var (
 	podsOfManifest       = incoming.NewPath("spec", "forProvider", "manifest", "spec", "leaderWorkerTemplate")
 	generationOfManifest = incoming.NewPath("spec", "forProvider", "manifest", "metadata", "annotations", naming.AnnotationGeneration)
@@ -20,8 +20,8 @@ var (
 	generationOfWorkload = incoming.NewPath("metadata", "annotations", naming.AnnotationGeneration)
 )
 
-// readTold reads what an Object tells its cluster to run, and whether that runs. An annotation that
-// is no number counts as absent.
+// readTold reads what an Object tells its cluster to run for a replica, and whether that runs. An annotation that is no
+// number counts as absent. A LeaderWorkerSet beside the XR has no Object, and tells nothing.
 func readTold(at *scheduling.ClusterState, replica key.ReplicaID, observed incoming.Object) {
 	pods := podsOfManifest.In(observed).GetStructValue()
 	if pods == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// pickedApart finds prefill or decode replicas that get whole requests, and would get no more: the endpoint picker begins to pick
+// wholeRequestsEnd finds prefill or decode replicas that get whole requests, and would get no more: the endpoint picker begins to pick
 // prefill and decode apart, and none of what it picks from then on serves.
-func (r *ObservedState) pickedApart() field.ErrorList {
+func (r *ObservedState) wholeRequestsEnd() field.ErrorList {
 	router := r.plan.Router
 	if router == nil || !router.PicksApart {
 		return nil
@@ -52,9 +52,9 @@ func (r *ObservedState) lostIn(c *plan.ClusterPlan, needsBoth bool) *plan.Role {
 	return lost
 }
 
-// pickedTogether finds prefill and decode that answer only together, and would get whole requests from now on: the strategy of the endpoint
+// wholeRequestsBegin finds prefill and decode that answer only together, and would get whole requests from now on: the strategy of the endpoint
 // picker does not pick them apart any more. Each of them would refuse every request.
-func (r *ObservedState) pickedTogether() field.ErrorList {
+func (r *ObservedState) wholeRequestsBegin() field.ErrorList {
 	router := r.plan.Router
 	if router == nil || !router.SendsWhole() {
 		return nil

@@ -173,5 +173,5 @@ func (s *Service) refusal(conflicts field.ErrorList) error {
 	case len(conflicts) > 0:
 		reason = composite.ReasonNameConflict
 	}
-	return composite.Refusal(reason, slices.Concat(changes, conflicts, tooLarge(s.call, s.parsed.document, s.plan, s.renderer, s.objects)))
+	return composite.Refusal(reason, slices.Concat(changes, conflicts, checkSize(s.call, s.parsed.document, s.plan, s.renderer, s.objects)))
 }

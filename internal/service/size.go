@@ -16,28 +16,18 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/render"
 )
 
-const (
-	// maxObject is etcd's limit for one object.
-	maxObject = 3 << 19
-)
+// maxObject is the most bytes of one object: etcd's limit, 1.5 MiB.
+const maxObject = 3 << 19
 
-// tooLarge refuses a response above Crossplane's limit, which would fail without a message
-// to the user, and objects that no cluster can store. The spec is the one with its profile. Of a role with
-// scaling, the most replicas that it may have count at all times. So no scaling makes a response too large.
-func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *render.Renderer, objects []kube.Object) field.ErrorList {
-	if errs := requestTooLarge(p, objects); len(errs) > 0 {
+// checkSize refuses a response above Crossplane's limit, which would fail without a message to the user. It also refuses
+// objects that no cluster can store, and capacity requests that no cluster reads. spec is the one with its profile. A role
+// with scaling always counts with the most replicas that it may have, so no scaling makes a response too large.
+func checkSize(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *render.Renderer, objects []kube.Object) field.ErrorList {
+	if errs := checkRequestSize(p, objects); len(errs) > 0 {
 		return errs
 	}
-	// Measuring costs as much as sending, so an upper bound comes first. An object has the
-	// templates, and the labels and annotations of the Input, at most twice. A few KiB are
-	// for the rest.
-	most := 2*bound(spec) + 8<<10
-	for _, all := range []map[string]string{p.Labels, p.Annotations} {
-		for k, v := range all {
-			most += 2 * (len(k) + len(v) + 4*head)
-		}
-	}
-	later := comingObjects(p)
+	// Measuring costs as much as sending, so an upper bound comes first.
+	most, later := boundOfObject(spec, p), laterObjects(p)
 	n := len(objects) + len(p.LaterAutoscalers())
 	for _, r := range p.ScaledRoles() {
 		n += p.MostReplicas(r)
@@ -62,7 +52,7 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 	}
 	var errs field.ErrorList
 	for i, r := range p.Roles {
-		total += roles[i].coming
+		total += roles[i].later
 		if n := largest(p, r, sizes); n > maxObject {
 			errs = append(errs, field.Invalid(r.Path().Child("template"), fmt.Sprintf("%d bytes", n),
 				fmt.Sprintf("makes a LeaderWorkerSet that no cluster can store: at most %d bytes", maxObject)))
@@ -75,39 +65,51 @@ func tooLarge(c *composite.Call, spec *structpb.Value, p *plan.Plan, renderer *r
 		}
 	}
 	if total > composite.MaxResponse && len(errs) == 0 {
-		errs = append(errs, answerTooLarge(p, roles, total))
+		errs = append(errs, responseTooLarge(p, roles, total))
 	}
 	return errs
 }
 
-// A roleSize is how much of an answer the replicas of a role take.
+// boundOfObject is more than the bytes of any object of a service. An object has the templates, and the labels and
+// annotations of the Input, at most twice. A few KiB are for the rest.
+func boundOfObject(spec *structpb.Value, p *plan.Plan) int {
+	most := 2*bound(spec) + 8<<10
+	for _, all := range []map[string]string{p.Labels, p.Annotations} {
+		for k, v := range all {
+			most += 2 * (len(k) + len(v) + 4*head)
+		}
+	}
+	return most
+}
+
+// A roleSize is how much of a response the replicas of a role take.
 type roleSize struct {
 	// bytes and replicas of the LeaderWorkerSets, with those that scaling may add.
 	bytes, replicas int
-	// coming are the bytes that scaling may add.
-	coming int
+	// later are the bytes of those that scaling may add.
+	later int
 }
 
-// What the answer has of a replica that is not there yet, besides its LeaderWorkerSet: key, map entry, readiness and a
-// requirement. In the fleet, there is also its Object, and its part of the capacity request.
+// How many bytes the response has of a replica that is not there yet, besides its LeaderWorkerSet: key, map entry, readiness
+// and a requirement. In the fleet, there is also its Object, and its part of the capacity request.
 const (
-	besideReplica      = 256
-	besideFleetReplica = 2 << 10
+	bytesBesideReplica      = 256
+	bytesBesideFleetReplica = 2 << 10
 )
 
-// roomForReplicas is how much of an answer the replicas may take while a service moves. The rest is for routers and
+// roomForReplicas is how many bytes of a response the replicas may take while a service moves. The rest is for routers and
 // the request, for pods that are read, and for what scaling may add.
 const roomForReplicas = composite.MaxResponse / 4 * 3
 
-// sizeOf returns the bytes that a replica of a role takes of an answer in the fleet. A role that cannot be rendered
-// has none, and rendering says why.
+// sizeOf returns a function that measures how many bytes of a response a replica of a role takes in the fleet. A role that
+// cannot be rendered has none, and rendering says why.
 func sizeOf(renderer *render.Renderer) func(*plan.Role) int {
 	return func(r *plan.Role) int {
 		o, err := renderer.Example(r)
 		if err != nil {
 			return 0
 		}
-		return proto.Size(o.Resource) + besideReplica + besideFleetReplica
+		return proto.Size(o.Resource) + bytesBesideReplica + bytesBesideFleetReplica
 	}
 }
 
@@ -126,15 +128,15 @@ func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int
 		if err != nil {
 			return nil, err
 		}
-		beside := besideReplica
+		beside := bytesBesideReplica
 		if p.Schedule != nil {
-			beside += besideFleetReplica
+			beside += bytesBesideFleetReplica
 		}
 		each, s := proto.Size(o.Resource)+beside, at[r]
 		// What is there counts as what is not: scaling up and down then changes nothing.
 		n, there := p.MostReplicas(r), s.bytes+s.replicas*beside
 		if n*each > there {
-			s.coming, s.bytes = n*each-there, n*each
+			s.later, s.bytes = n*each-there, n*each
 			s.replicas = max(s.replicas, n)
 		}
 	}
@@ -143,23 +145,24 @@ func sizesOfRoles(p *plan.Plan, renderer *render.Renderer, sizes map[key.Key]int
 
 const (
 	// maxRequest is the most bytes of a capacity request of which nothing exists. Each cluster reads the requests of all services in
-	// one call, and takes no more than 64 MiB. The 1,500 replicas that fit into an answer of 4 MiB request some 300 KiB.
+	// one call, and takes no more than 64 MiB. The 1,500 replicas that fit into a response of 4 MiB request some 300 KiB.
 	maxRequest = 384 << 10
-	// existingReplica is how many bytes each replica adds to that which exists: a service that moves requests it in two clusters.
-	existingReplica = 256
+	// bytesOfExisting is how many bytes more a request may have for each replica that exists: a service that moves requests
+	// it in two clusters.
+	bytesOfExisting = 256
 	// maxConfigMap is the most bytes of any request. An API server takes 1 MiB of data in a ConfigMap.
 	maxConfigMap = 1<<20 - 16<<10
 )
 
-// maxRequestOf is the most bytes of the capacity request of a service with some replicas.
-func maxRequestOf(existing int) int { return min(maxRequest+existing*existingReplica, maxConfigMap) }
+// maxRequestOf is the most bytes of the capacity request of a service, by how many of its replicas exist.
+func maxRequestOf(existing int) int { return min(maxRequest+existing*bytesOfExisting, maxConfigMap) }
 
-// requestedReplica is more than what a replica takes in a capacity request that has its shape already.
-const requestedReplica = 192
+// bytesOfRequested is more than the bytes that a replica takes in a capacity request that has its shape already.
+const bytesOfRequested = 192
 
-// requestTooLarge refuses a service whose capacity request no ConfigMap can hold, or no cluster
+// checkRequestSize refuses a service whose capacity request no ConfigMap can hold, or no cluster
 // reads.
-func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
+func checkRequestSize(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	if p.Schedule == nil {
 		return nil
 	}
@@ -185,7 +188,7 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		if o.Key != key.CapacityRequest {
 			continue
 		}
-		if size, most := proto.Size(o.Resource)+(n-requested)*requestedReplica, maxRequestOf(existing); size > most {
+		if size, most := proto.Size(o.Resource)+(n-requested)*bytesOfRequested, maxRequestOf(existing); size > most {
 			return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
 				fmt.Sprintf("makes a capacity request that is too large: at most %d bytes. Use fewer replicas or fewer clusters", most))}
 		}
@@ -198,10 +201,10 @@ func requestTooLarge(p *plan.Plan, objects []kube.Object) field.ErrorList {
 	return nil
 }
 
-// comingObjects is the size of the Objects that are rendered later, of Kueue's Workloads once their
-// LeaderWorkerSets exist, and of pods that may have failed. A service that is accepted without them
-// stays accepted.
-func comingObjects(p *plan.Plan) int {
+// laterObjects is how many bytes the Objects take that are rendered in later calls: for loading pods, for Kueue's Workloads once
+// their LeaderWorkerSets exist, and for pods that may have failed. They count now, so that a service that is accepted without
+// them stays accepted.
+func laterObjects(p *plan.Plan) int {
 	const each = remote.ObserverSize
 	n := p.LaterLoaderObjects() * each
 	for i := range p.Clusters {
@@ -259,6 +262,7 @@ func bound(v *structpb.Value) int {
 	return n
 }
 
+// largest is how many bytes the largest replica of a role has.
 func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 	n := 0
 	for _, replica := range p.Replicas() {
@@ -269,8 +273,8 @@ func largest(p *plan.Plan, r *plan.Role, sizes map[key.Key]int) int {
 	return n
 }
 
-// answerTooLarge says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
-func answerTooLarge(p *plan.Plan, roles []roleSize, total int) *field.Error {
+// responseTooLarge says how many groups, or replicas of the largest role, would fit. Where none would, it is about all roles.
+func responseTooLarge(p *plan.Plan, roles []roleSize, total int) *field.Error {
 	at := 0
 	for i := range roles {
 		if roles[i].bytes > roles[at].bytes {

@@ -48,7 +48,7 @@ func TestComingObjects(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.cluster.Groups = []plan.Group{{Replicas: tc.replicas}}
-			if got := comingObjects(&plan.Plan{Clusters: []plan.ClusterPlan{tc.cluster}}); got != tc.want {
+			if got := laterObjects(&plan.Plan{Clusters: []plan.ClusterPlan{tc.cluster}}); got != tc.want {
 				t.Errorf("%s want %d bytes, got %d", tc.reason, tc.want, got)
 			}
 		})
@@ -71,7 +71,7 @@ func TestTooManyOfOne(t *testing.T) {
 		"Group":   {Service: naming.Identity{Grouped: true}, Roles: of, Clusters: []plan.ClusterPlan{{Groups: make([]plan.Group, 1)}}},
 		"Replica": {Roles: of},
 	} {
-		got := answerTooLarge(p, []roleSize{{bytes: composite.MaxResponse, replicas: 2}}, 2*composite.MaxResponse)
+		got := responseTooLarge(p, []roleSize{{bytes: composite.MaxResponse, replicas: 2}}, 2*composite.MaxResponse)
 		if got.Field != "spec.roles" || got.BadValue != "2 replicas" || !strings.Contains(got.Detail, "3 times fewer replicas") {
 			t.Errorf("%s: want 3 times fewer than 2 replicas in spec.roles, got %v", name, got)
 		}
@@ -82,7 +82,7 @@ func TestTooManyOfOne(t *testing.T) {
 // counts.
 func TestTooManyNowhere(t *testing.T) {
 	p := &plan.Plan{Service: naming.Identity{Grouped: true}, Roles: []*plan.Role{{Name: "w"}}}
-	if got := answerTooLarge(p, []roleSize{{}}, 2*composite.MaxResponse); got.Field != "spec.replicas" || got.BadValue != 0 {
+	if got := responseTooLarge(p, []roleSize{{}}, 2*composite.MaxResponse); got.Field != "spec.replicas" || got.BadValue != 0 {
 		t.Errorf("want 0 of spec.replicas to be refused, got %v", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestUnreadableRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &plan.Plan{Schedule: &scheduling.Result{Request: &req}}
-		errs := requestTooLarge(p, []kube.Object{{Key: key.CapacityRequest, Resource: o}})
+		errs := checkRequestSize(p, []kube.Object{{Key: key.CapacityRequest, Resource: o}})
 		if got := fmt.Sprint(errs); (want == "") != (len(errs) == 0) || !strings.Contains(got, want) {
 			t.Errorf("%d clusters: want %q, got %s", clusters, want, got)
 		}

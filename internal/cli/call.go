@@ -22,13 +22,13 @@ import (
 const maxIterations = 5
 
 // call calls the function until its requirements no longer change, as Crossplane does.
-func call(ctx context.Context, fn Runner, g *given) (*fnv1.RunFunctionResponse, error) {
+func call(ctx context.Context, fn Runner, g *snapshot) (*fnv1.RunFunctionResponse, error) {
 	return callAgain(ctx, fn, g, nil)
 }
 
 // callAgain calls the function with the requirements of an earlier call for the same XR, which
 // are nil for the first one. They save the calls that only find out what is required.
-func callAgain(ctx context.Context, fn Runner, g *given, before *fnv1.Requirements) (*fnv1.RunFunctionResponse, error) {
+func callAgain(ctx context.Context, fn Runner, g *snapshot, before *fnv1.Requirements) (*fnv1.RunFunctionResponse, error) {
 	req, err := request(g)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func isFatal(rsp *fnv1.RunFunctionResponse) bool {
 	return slices.ContainsFunc(rsp.GetResults(), func(r *fnv1.Result) bool { return r.GetSeverity() == fnv1.Severity_SEVERITY_FATAL })
 }
 
-func request(g *given) (*fnv1.RunFunctionRequest, error) {
+func request(g *snapshot) (*fnv1.RunFunctionRequest, error) {
 	xr, err := asStruct(g.xr)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func asStruct(o object) (*structpb.Struct, error) {
 }
 
 // fulfil adds to the request the objects of the cluster that the function requires.
-func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, g *given) error {
+func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, g *snapshot) error {
 	req.RequiredResources = map[string]*fnv1.Resources{}
 	for name, sel := range reqs.GetResources() {
 		found, err := g.resources(sel)
@@ -136,7 +136,7 @@ func fulfil(req *fnv1.RunFunctionRequest, reqs *fnv1.Requirements, g *given) err
 }
 
 // resources returns the objects that match a selector, as a request has them.
-func (g *given) resources(sel *fnv1.ResourceSelector) ([]*fnv1.Resource, error) {
+func (g *snapshot) resources(sel *fnv1.ResourceSelector) ([]*fnv1.Resource, error) {
 	if g.store != nil {
 		return g.store.resources(sel)
 	}

@@ -31,7 +31,7 @@ type rendered struct {
 }
 
 // compose does what Crossplane does with the response of the last function.
-func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
+func compose(g *snapshot, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 	out := &rendered{spec: serviceSpec(g.xr)}
 	desired := rsp.GetDesired()
 	var unready []string
@@ -55,7 +55,7 @@ func compose(g *given, rsp *fnv1.RunFunctionResponse) (*rendered, error) {
 }
 
 // composed adds the metadata that Crossplane gives a composed resource.
-func composed(g *given, key string, o object) object {
+func composed(g *snapshot, key string, o object) object {
 	if was, ok := g.observed[key]; ok {
 		o.SetName(was.GetName())
 		o.SetNamespace(was.GetNamespace())

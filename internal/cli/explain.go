@@ -14,7 +14,7 @@ import (
 
 // explain writes where each value of the roles of a service comes from, a line for each, and then what the
 // function adds to them. The function has accepted the service before, and has answered what is composed.
-func explain(w io.Writer, g *given, composed []object) error {
+func explain(w io.Writer, g *snapshot, composed []object) error {
 	if ofCache(g.xr) {
 		return errors.New("--explain is for InferenceServices: a ModelCache has no roles")
 	}

@@ -21,7 +21,7 @@ func withAllKinds(input *object, all []object) *object {
 }
 
 // installAll takes every kind for installed, unless the files have definitions of kinds.
-func (g *given) installAll() {
+func (g *snapshot) installAll() {
 	before := g.input
 	g.input = withAllKinds(g.input, g.cluster)
 	g.assumed = g.input != before

@@ -18,7 +18,7 @@ import (
 const maxLoads = 8
 
 // plan adds what is composed once the weights are loaded.
-func (r *rendered) plan(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionResponse) error {
+func (r *rendered) plan(ctx context.Context, fn Runner, g *snapshot, rsp *fnv1.RunFunctionResponse) error {
 	g, rsp, err := loaded(ctx, fn, g, rsp)
 	if err != nil || isFatal(rsp) {
 		return err
@@ -32,7 +32,7 @@ func (r *rendered) plan(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunF
 }
 
 // loaded returns what a service or a ModelCache becomes as if the Jobs that load its weights had succeeded.
-func loaded(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionResponse) (*given, *fnv1.RunFunctionResponse, error) {
+func loaded(ctx context.Context, fn Runner, g *snapshot, rsp *fnv1.RunFunctionResponse) (*snapshot, *fnv1.RunFunctionResponse, error) {
 	if ofCluster(g.xr) || ofModel(g.xr) || g.store != nil || isFatal(rsp) {
 		return g, rsp, nil // In a simulation, Jobs have succeeded already.
 	}
@@ -66,7 +66,7 @@ func loaded(ctx context.Context, fn Runner, g *given, rsp *fnv1.RunFunctionRespo
 }
 
 // sharedCache returns the ModelCaches that a service reads, and whether it names one.
-func (g *given) sharedCache(rsp *fnv1.RunFunctionResponse) (found []object, named bool) {
+func (g *snapshot) sharedCache(rsp *fnv1.RunFunctionResponse) (found []object, named bool) {
 	sel, named := rsp.GetRequirements().GetResources()[require.ModelCache]
 	if !named || ofCache(g.xr) {
 		return nil, false
@@ -75,7 +75,7 @@ func (g *given) sharedCache(rsp *fnv1.RunFunctionResponse) (found []object, name
 }
 
 // missingCache says which ModelCache has to be among the required objects for the roles of a service to be there.
-func (g *given) missingCache(rsp *fnv1.RunFunctionResponse) string {
+func (g *snapshot) missingCache(rsp *fnv1.RunFunctionResponse) string {
 	if found, named := g.sharedCache(rsp); !named || len(found) > 0 {
 		return ""
 	}
@@ -86,13 +86,13 @@ func (g *given) missingCache(rsp *fnv1.RunFunctionResponse) string {
 
 // loadShared gives the ModelCache that a service names the status that it has with its weights loaded. It tells
 // whether there is such a ModelCache among the required objects.
-func (g *given) loadShared(ctx context.Context, fn Runner, rsp *fnv1.RunFunctionResponse) (bool, error) {
+func (g *snapshot) loadShared(ctx context.Context, fn Runner, rsp *fnv1.RunFunctionResponse) (bool, error) {
 	found, _ := g.sharedCache(rsp)
 	if len(found) == 0 {
 		return false, nil
 	}
 	i := slices.IndexFunc(g.cluster, func(o object) bool { return identityOf(o) == identityOf(found[0]) })
-	cache := &given{xr: asXR(*g.cluster[i].DeepCopy()), input: g.input, observed: map[string]object{}, cluster: g.cluster}
+	cache := &snapshot{xr: asXR(*g.cluster[i].DeepCopy()), input: g.input, observed: map[string]object{}, cluster: g.cluster}
 	rsp, err := call(ctx, fn, cache)
 	if err != nil {
 		return false, err
@@ -112,7 +112,7 @@ func (g *given) loadShared(ctx context.Context, fn Runner, rsp *fnv1.RunFunction
 }
 
 // load completes what loads weights among the composed resources. It tells whether there was any.
-func (g *given) load(rsp *fnv1.RunFunctionResponse) (bool, error) {
+func (g *snapshot) load(rsp *fnv1.RunFunctionResponse) (bool, error) {
 	out, err := compose(g, rsp)
 	if err != nil {
 		return false, err

@@ -94,7 +94,7 @@ func (p *Plan) Run(ctx context.Context, fn Runner, streams Streams) error {
 
 // simulate compares the fleet before and after the change. It warns of what cannot be taken over or done, even if it fails.
 func (p *Plan) simulate(ctx context.Context, s *simulation, fleet, changes []object, streams Streams) (comparison, error) {
-	warnings, err := load(ctx, s, fleet)
+	warnings, err := loadFleet(ctx, s, fleet)
 	streams.warn(warnings)
 	if err != nil {
 		return comparison{}, err

@@ -317,7 +317,7 @@ func (s *simulation) refusedOf(changes []object) error {
 		ids = append(ids, identityOf(o))
 	}
 	var all []error
-	for _, a := range refusedAlike(s.refusals(), ids) {
+	for _, a := range sharedRefusals(s.refusals(), ids) {
 		all = append(all, fmt.Errorf("--change: %w", a.err()))
 	}
 	return errors.Join(all...)

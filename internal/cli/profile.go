@@ -64,14 +64,14 @@ func profilesOf(all []object, namespace string) ([]object, error) {
 }
 
 // addProfiles adds what services read of each InferenceCluster.
-func (g *given) addProfiles() error {
+func (g *snapshot) addProfiles() error {
 	told, err := profilesOf(g.cluster, g.profileNamespace())
 	g.cluster = append(g.cluster, told...)
 	return err
 }
 
 // profileNamespace is where the Input says that the profiles are.
-func (g *given) profileNamespace() string {
+func (g *snapshot) profileNamespace() string {
 	if g.input == nil {
 		return inputv1alpha1.DefaultNamespace
 	}

@@ -16,18 +16,18 @@ func (s *simulation) refusals() map[identity]string {
 	return all
 }
 
-// alike are XRs of one kind that the function refuses for the same reason: a mistake in the Input refuses every service.
-type alike struct {
+// A sharedRefusal is why the function refuses some XRs of one kind: a mistake in the Input refuses every service.
+type sharedRefusal struct {
 	kind  string
 	names []string
 	why   string
 }
 
-// refusedAlike returns those of some XRs that are refused. Each reason is there once for a kind.
-func refusedAlike(refused map[identity]string, ids []identity) []*alike {
+// sharedRefusals returns why those of some XRs are refused that are. Each reason is there once for a kind.
+func sharedRefusals(refused map[identity]string, ids []identity) []*sharedRefusal {
 	type reason struct{ kind, why string }
-	var all []*alike
-	of := map[reason]*alike{}
+	var all []*sharedRefusal
+	of := map[reason]*sharedRefusal{}
 	for _, id := range ids {
 		why := refused[id]
 		if why == "" {
@@ -35,7 +35,7 @@ func refusedAlike(refused map[identity]string, ids []identity) []*alike {
 		}
 		r := reason{id.kind, why}
 		if of[r] == nil {
-			of[r] = &alike{kind: id.kind, why: why}
+			of[r] = &sharedRefusal{kind: id.kind, why: why}
 			all = append(all, of[r])
 		}
 		of[r].names = append(of[r].names, id.nice())
@@ -44,10 +44,10 @@ func refusedAlike(refused map[identity]string, ids []identity) []*alike {
 }
 
 // subject names some of them.
-func (a *alike) subject() string { return a.kind + a.number("", "s") + " " + some(a.names) }
+func (a *sharedRefusal) subject() string { return a.kind + a.number("", "s") + " " + some(a.names) }
 
 // number returns a text for one of them, or for several.
-func (a *alike) number(one, several string) string {
+func (a *sharedRefusal) number(one, several string) string {
 	if len(a.names) == 1 {
 		return one
 	}
@@ -55,6 +55,6 @@ func (a *alike) number(one, several string) string {
 }
 
 // err says that they are refused, with each problem on a line.
-func (a *alike) err() error {
+func (a *sharedRefusal) err() error {
 	return fmt.Errorf("%s %s refused: %s", a.subject(), a.number("is", "are"), strings.Join(problems(a.why), "\n  "))
 }

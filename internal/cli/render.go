@@ -106,7 +106,7 @@ func (r *Render) Run(ctx context.Context, fn Runner, s Streams) error {
 }
 
 // write writes what the last response becomes, if nothing fails.
-func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.RunFunctionResponse, w io.Writer) error {
+func (r *Render) write(ctx context.Context, fn Runner, given *snapshot, rsp *fnv1.RunFunctionResponse, w io.Writer) error {
 	out, err := compose(given, rsp)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (r *Render) write(ctx context.Context, fn Runner, given *given, rsp *fnv1.R
 
 // placeFirst places services in the clusters among the required objects, or tells services what these say of
 // themselves.
-func (r *Render) placeFirst(ctx context.Context, fn Runner, given *given, s Streams) error {
+func (r *Render) placeFirst(ctx context.Context, fn Runner, given *snapshot, s Streams) error {
 	if r.Simulate {
 		n := 1 + len(given.observed)
 		required, going, warnings := withoutDeleted(given.cluster[n:])
@@ -160,8 +160,9 @@ func (r *Render) placeFirst(ctx context.Context, fn Runner, given *given, s Stre
 	return nil
 }
 
-// given is the content of all files.
-type given struct {
+// A snapshot is what a call of the function reads: the XR, its Input, what it has composed, and the other objects. It comes from
+// files, or in a simulation from the store.
+type snapshot struct {
 	xr     object
 	xrFile string
 	input  *object
@@ -182,12 +183,12 @@ type given struct {
 	store *store
 }
 
-func (r *Render) load(f *files) (*given, error) {
+func (r *Render) load(f *files) (*snapshot, error) {
 	xr, err := f.xr(r.XR)
 	if err != nil {
 		return nil, err
 	}
-	g := &given{xr: xr, xrFile: r.XR}
+	g := &snapshot{xr: xr, xrFile: r.XR}
 	for _, n := range dropNulls(xr) {
 		g.nulls = append(g.nulls, r.XR+": "+n)
 	}

@@ -169,7 +169,7 @@ func (s *simulation) reconcile(ctx context.Context, id identity) (bool, error) {
 	if p.seen == at() {
 		return false, nil
 	}
-	g := &given{xr: xr, input: s.inputs[xr.GetKind()], inputMade: s.made[xr.GetKind()], observed: s.store.observed(id), store: s.store}
+	g := &snapshot{xr: xr, input: s.inputs[xr.GetKind()], inputMade: s.made[xr.GetKind()], observed: s.store.observed(id), store: s.store}
 	fn := s.fn
 	if c, ok := fn.(Clocked); ok {
 		fn = c.At(s.now)
@@ -200,7 +200,7 @@ func fatal(rsp *fnv1.RunFunctionResponse) string {
 }
 
 // apply writes the composed resources and the status, and deletes what is not desired.
-func (s *simulation) apply(id identity, g *given, rsp *fnv1.RunFunctionResponse) (bool, error) {
+func (s *simulation) apply(id identity, g *snapshot, rsp *fnv1.RunFunctionResponse) (bool, error) {
 	out, err := compose(g, rsp)
 	if err != nil {
 		return false, err
@@ -274,7 +274,7 @@ func (s *simulation) forget(xr identity, key string) (bool, error) {
 // simulate places the services among the required objects in the InferenceClusters among
 // them, as a control plane would in which every cluster is reachable. Afterwards g has all
 // objects as they are then.
-func simulate(ctx context.Context, fn Runner, g *given) error {
+func simulate(ctx context.Context, fn Runner, g *snapshot) error {
 	s := newSimulation(fn, latestTime(g.cluster))
 	s.inputs[g.xr.GetKind()] = g.input
 	for _, kind := range simulatedKinds {
@@ -300,7 +300,7 @@ func simulate(ctx context.Context, fn Runner, g *given) error {
 	// Of a cache, a service that names it says so.
 	ids = slices.DeleteFunc(ids, func(id identity) bool { return id != xr && ofCache(xrOf(id.kind)) })
 	var all []error
-	for _, a := range refusedAlike(refused, ids) {
+	for _, a := range sharedRefusals(refused, ids) {
 		all = append(all, a.err())
 	}
 	if len(all) > 0 {

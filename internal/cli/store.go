@@ -144,7 +144,7 @@ func (s *store) ofKind(group, kind string) []object {
 	return all
 }
 
-// select returns the objects that a requirement selects.
+// selected returns the objects that a requirement selects.
 func (s *store) selected(sel *fnv1.ResourceSelector) []*stored {
 	gv, _ := schema.ParseGroupVersion(sel.GetApiVersion()) // One that cannot be parsed selects nothing.
 	if name := sel.GetMatchName(); name != "" {

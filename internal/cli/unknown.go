@@ -20,7 +20,7 @@ import (
 
 // unknown lists the fields that nobody reads, with file and path. The function
 // itself reports values of the wrong type.
-func (g *given) unknown() []string {
+func (g *snapshot) unknown() []string {
 	var all []string
 	for _, u := range fieldsUnknown(g.xr, typeOf(g.xr)) {
 		all = append(all, g.xrFile+": "+unknownField(u))
@@ -160,7 +160,7 @@ func unreadRole(o object) field.ErrorList {
 }
 
 // clustersWithoutStatus names the required clusters if none of them has a status with pools.
-func (g *given) clustersWithoutStatus() string {
+func (g *snapshot) clustersWithoutStatus() string {
 	var names []string
 	for _, o := range g.cluster[1+len(g.observed):] {
 		if !ofCluster(o) {

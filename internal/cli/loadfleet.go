@@ -17,10 +17,10 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/require"
 )
 
-// load makes a simulation of a fleet, and settles it. Who runs where is taken from the composed
+// loadFleet adds the objects of a fleet to a simulation, and settles it. Who runs where is taken from the composed
 // resources where the files have some, and else from the status of the services. InferenceRoles
 // say how many replicas of a role do. It returns what could not be taken over, for people, even if it fails.
-func load(ctx context.Context, s *simulation, all []object) ([]string, error) {
+func loadFleet(ctx context.Context, s *simulation, all []object) ([]string, error) {
 	all, going, warnings := withoutDeleted(all)
 	lost := map[config]bool{}
 	warnings = append(warnings, countNodes(all)...)
@@ -244,7 +244,7 @@ func replicaCount(list []v1alpha1.Replicas) int64 {
 func (s *simulation) differences(all []object, going map[types.UID]bool) []string {
 	var warnings []string
 	refused := s.refusals()
-	for _, a := range refusedAlike(refused, slices.SortedFunc(maps.Keys(refused), identity.compare)) {
+	for _, a := range sharedRefusals(refused, slices.SortedFunc(maps.Keys(refused), identity.compare)) {
 		with := "with this Input"
 		if s.inputs[a.kind] == nil || s.made[a.kind] {
 			with = "without an Input (pass yours with --input)"

@@ -189,7 +189,7 @@ something only when a container ends. So the container sleeps, says it and ends,
 it is a sidecar. It sleeps for half a minute first and then twice as long each time, up to eleven minutes. The kubelet
 forgets its back-off for a container that has run for ten (pkg/kubelet/kuberuntime, doBackOff), so it is started again at
 once then, and waits for 80 seconds at most before. What is told is thus never much older than half the time so
-far, and there are some six reports in the first quarter of an hour, and then five an hour. What the container has written
+far. There are some six reports in the first quarter of an hour, and then five an hour. What the container has written
 is read as a number only. A symlink in the claim can have the loader write there, and a shell runs what is in an
 arithmetic expression.
 */

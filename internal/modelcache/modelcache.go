@@ -126,7 +126,7 @@ func (m *Cache) Respond() error {
 	if err := composite.Refusal(composite.ReasonNameConflict, m.observed.Conflicts(m.objects).Refused); err != nil {
 		return err
 	}
-	if err := composite.Refusal(composite.ReasonTooLarge, m.tooLarge()); err != nil {
+	if err := composite.Refusal(composite.ReasonTooLarge, m.checkSize()); err != nil {
 		return err
 	}
 	e := m.observed.Evaluate(m.objects, nil)
@@ -141,9 +141,9 @@ func (m *Cache) Respond() error {
 	})
 }
 
-// tooLarge refuses more clusters than a response can carry. A list of them is limited, and a selector is
+// checkSize refuses more clusters than a response can carry. A list of them is limited, and a selector is
 // not.
-func (m *Cache) tooLarge() field.ErrorList {
+func (m *Cache) checkSize() field.ErrorList {
 	at := field.NewPath("spec", "clusterSelector")
 	if s := m.plan.Schedule; s != nil && len(s.Request.Clusters) > reservation.MaxClusters {
 		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d clusters", len(s.Request.Clusters)), fmt.Sprintf("selects too many clusters: must select at most %d", reservation.MaxClusters))}

@@ -77,8 +77,8 @@ Reserve decides in this order:
     is held in the same way, from services of the namespace that come after. The namespaces share
     how many services the ledger remembers the time of (TestWaitingOfNamespaces).
 
-If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy),
-and the grants of some of them change no more until they are withdrawn (Frozen, TestFrozen).
+If the ledger is nearly full, namespaces with more than their share of it get nothing new (Heavy). The
+grants of some of them change no more until they are withdrawn (Frozen, TestFrozen).
 
 TestPools and TestPinnedPodsCount prove what is said of pools, TestTolerationsOfFormerVersion what
 becomes of grants from before tolerations counted, and TestGrowthBesideShortPool what rule 4 says of
@@ -88,9 +88,9 @@ TestReserve the others. TestReserveInvariants checks all of them for random requ
 
 # Cost
 
-Pods of equal shapes are packed together. Units of the order are tried many at once and then by
-halves (func halve), with the same result as one by one. Equal requests that do not fit are tried
-once, or once for each namespace that has no move or no search left. All searches of a call have one
+Pods of equal shapes are packed together. Units (what is served together: a replica group) are tried
+many at once and then by halves (func halve), with the same result as one by one. Equal requests that
+do not fit are tried once, or once for each namespace that has no move or no search left. All searches of a call have one
 budget, which the namespaces share. What is not looked at stays pending until the next call.
 */
 package reservation

@@ -326,8 +326,8 @@ func (p *scheduler) decide(i int) Decision {
 	return d
 }
 
-// homeUnread tells whether nothing of a group may start in a candidate so far, because the request that was read asks others for it too, and does
-// not name its home. A call that has not read yet what the one before has written may choose another home. Its request is refused then, because
+// homeUnread tells whether nothing of a group may start in a candidate so far: the request that was read asks others for it
+// too, and does not name its home. A call that has not read yet what the one before has written may choose another home. Its request is refused then, because
 // both replace the same version. What it starts is not, and runs where the former call has withdrawn the request.
 func (p *scheduler) homeUnread(g *reservation.ReplicaGroup, i int) bool {
 	if p.Policy == v1alpha1.PlacementReplicate || p.recordedIn(g.Name, i) {

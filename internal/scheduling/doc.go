@@ -12,7 +12,8 @@ their maps are read.
     Eligibility says why a candidate takes nothing new, if so.
  3. Assign, by the placement's policy. Replicate assigns the whole service to each eligible
     candidate. Under Failover and Spread, each unit has one home: all groups together under
-    Failover, and each replica group by itself under Spread.
+    Failover, and each replica group by itself under Spread. Here a unit is what moves together,
+    and not what changes together in a rollout.
  4. Decisions: of what is assigned, replicas that are reserved or exist run, and the others
     are pending. What exists elsewhere leaves, or stays until its successor serves. Where two copies
     are too large for an answer, groups move one after the other (TestMovesInParts).
@@ -68,7 +69,7 @@ at once.
     request. What is wanted comes from the spec, what is reserved from the answer, and what runs
     from the notes on the objects (TestForgedRequest).
   - What exists of a replica group is removed only after the request that was read back names
-    another home, and all of it is ready there and is not being updated. The group also has to be
+    another home. All of it has to be ready there, and not being updated. The group also has to be
     able to answer there, or to have all that it requires. So reads of different age never stop
     two copies. An object that was not written since the group has its home there does not count:
     it may be left from an earlier time there (TestHomeComesBack). If requests can reach it here,

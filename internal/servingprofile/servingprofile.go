@@ -18,8 +18,8 @@ variables and volumes by name, mounts by path. Four things differ:
   - New elements of the service's lists come after the profile's, not before them.
   - Directives such as $patch are refused. A service says what it wants, and null for what it does not.
 
-The rules are applied here rather than by Kubernetes' own function, whose cost grows with the square of a
-list's length, and which refuses fields that are younger than its types. A test compares the two.
+The rules are applied here rather than by Kubernetes' own function. Its cost grows with the square of a
+list's length, and it refuses fields that are younger than its types. A test compares the two.
 */
 package servingprofile
 

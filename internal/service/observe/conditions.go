@@ -33,14 +33,14 @@ const (
 	GangScheduled = "GangScheduled"
 	// WorkloadsReady is True while all replicas of all roles are ready.
 	WorkloadsReady = "WorkloadsReady"
-	// Scaled is False while a role runs another number of replicas than its scale target asks for, while its autoscaler
-	// does not scale it, or while it has no target or autoscaler, or one that is being deleted. Readiness depends on it for
-	// the latter only.
+	// Scaled is False while a role runs another number of replicas than its scale target asks for, or its autoscaler does not
+	// scale it. It is also False while its target or autoscaler does not exist or is being deleted: only then, the service is
+	// not ready either.
 	Scaled = v1alpha1.ConditionScaled
 	// RouterReady is True while the endpoint picker is ready.
 	RouterReady = "RouterReady"
-	// RouteReady is False while a gateway refuses the route or the pool or uses only a part of the route, or while a listener of
-	// the service's own Gateway receives no traffic. It is True with a reason that ends with NotReported while a gateway has not
+	// RouteReady is False while a gateway refuses the route or the pool, or uses only a part of the route. It is also False while a
+	// listener of the service's own Gateway receives no traffic. It is True with a reason that ends with NotReported while a gateway has not
 	// reported: some never do.
 	RouteReady = "RouteReady"
 )

@@ -10,8 +10,8 @@ import (
 
 /*
 Where a service is small, all of its pods in the cluster of the XR are read, by one requirement. Each
-pod is about 10 KB of a request, so of a large service only the pods of replicas that are not ready
-are read, each by its name, and no more of them than of a small service. A service that is settled
+pod is about 10 KB of a request. So of a large service, only pods of replicas that are not ready are
+read, each by its name, and no more of them than of a small service. A large service that is settled
 reads none.
 
 In another cluster an Object observes each of these pods. It costs requests to both clusters for as

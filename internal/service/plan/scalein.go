@@ -94,9 +94,9 @@ func (r *Replica) startsUntil(state rollout.State, startup, settling time.Durati
 	return now.Add(settles) // It gets other pods by this response, or its controller has not said anything of them.
 }
 
-// keepHeld has no autoscaler remove replicas that keep a former template while the rollout is paused, or below its partition, or while
-// a replica does not get ready with the newest one. Whatever is added later gets the newest template, so a role that goes to 0 by
-// night would come back with a template that nobody has released, or that does not start.
+// keepHeld has no autoscaler remove certain replicas that keep a former template: those below the partition of the rollout, and all of
+// them while it is paused, or while a replica does not get ready with the newest template. Whatever is added later gets the newest one. So
+// a role that goes to 0 by night would come back with a template that nobody has released, or that does not start.
 //
 // A rollout that waits for capacity of the fleet keeps nothing: what is removed may give it room. Whether a replica that exists waits for
 // room or fails is not known from its LeaderWorkerSet, so both keep what serves.

@@ -68,8 +68,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestIsLatest proves which images have the screener, and the flag --drain-timeout.
-func TestIsLatest(t *testing.T) {
+// TestHasScreener proves which images have the screener, and the flag --drain-timeout.
+func TestHasScreener(t *testing.T) {
 	cases := map[string]struct {
 		image string
 		want  bool
@@ -85,8 +85,8 @@ func TestIsLatest(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := IsLatest(tc.image); got != tc.want {
-				t.Errorf("IsLatest(%q) = %t, want %t", tc.image, got, tc.want)
+			if got := HasScreener(tc.image); got != tc.want {
+				t.Errorf("HasScreener(%q) = %t, want %t", tc.image, got, tc.want)
 			}
 		})
 	}

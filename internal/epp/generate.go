@@ -42,15 +42,16 @@ func Generate(s v1alpha1.RoutingStrategy, d inputv1alpha1.Dialect, workers bool)
 	return "", fmt.Errorf("no endpoint picker of dialect %q knows the strategy %q", d, s)
 }
 
-// latest is the first release of llm-d's endpoint picker with the plugin that Screen adds, and with the flag --drain-timeout
+// firstWithScreener is the first release of llm-d's endpoint picker with the plugin that Screen adds, and with the flag --drain-timeout
 // (pkg/epp/server/options.go). Without the flag it goes on for 30 seconds after SIGTERM.
-var latest = version.MustParseSemantic("v0.10.0")
+var firstWithScreener = version.MustParseSemantic("v0.10.0")
 
-// IsLatest tells whether the endpoint picker of an image is of that release or of a later one. The image's tag tells that.
-func IsLatest(image string) bool {
+// HasScreener tells by the tag of an image whether its endpoint picker is of that release or of a later one: whether it has
+// the plugin, and the flag, too.
+func HasScreener(image string) bool {
 	_, tag := imageref.Split(image)
 	v, err := version.ParseSemantic(tag)
-	return err == nil && v.AtLeast(latest)
+	return err == nil && v.AtLeast(firstWithScreener)
 }
 
 // Screen adds to a generated configuration for pd-disaggregation that prefill and decode of a request

@@ -86,7 +86,7 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 		warnings, errs = slices.Concat(w, warnOfStrategy(path, &role, spec)), append(errs, more...)
 	}
 	r.Image = image(in, r.Dialect)
-	r.EndsAtOnce = r.Replicas > 1 && r.Dialect == inputv1alpha1.DialectLLMD && isLatest(in, r.Image)
+	r.EndsAtOnce = r.Replicas > 1 && r.Dialect == inputv1alpha1.DialectLLMD && hasScreener(in, r.Image)
 	if role.EndpointPickerConfig != "" || len(errs) > 0 {
 		return warnings, errs
 	}
@@ -96,13 +96,13 @@ func (r *Router) planConfig(path *field.Path, role v1alpha1.Role, spec *v1alpha1
 	if r.QueueTTL = wakeTime(spec); r.QueueTTL > 0 {
 		r.Config = epp.WithQueue(r.Config, r.Dialect, r.QueueTTL, queueBytes(r.Pod.Resources))
 	}
-	r.ScreensRevisions = r.Disaggregated && isLatest(in, r.Image)
+	r.ScreensRevisions = r.Disaggregated && hasScreener(in, r.Image)
 	return r.warnOfVersions(path, in), nil
 }
 
-// isLatest tells whether the endpoint picker of an image can keep a request to one revision, and knows the flag --drain-timeout: it is
+// hasScreener tells whether the endpoint picker of an image can keep a request to one revision, and knows the flag --drain-timeout: it is
 // of v0.10.0 or later, by its tag or by what the platform team says of the image.
-func isLatest(in *inputv1alpha1.Input, image string) bool {
+func hasScreener(in *inputv1alpha1.Input, image string) bool {
 	switch in.EndpointPicker.RevisionScreening {
 	case inputv1alpha1.RevisionScreeningEnabled:
 		return true
@@ -110,7 +110,7 @@ func isLatest(in *inputv1alpha1.Input, image string) bool {
 		return false
 	case inputv1alpha1.RevisionScreeningAuto:
 	}
-	return epp.IsLatest(image)
+	return epp.HasScreener(image)
 }
 
 // wantedDialect is the dialect with the features that the service uses. One that knows the names of models goes on all the same: the

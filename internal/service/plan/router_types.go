@@ -20,9 +20,10 @@ type Router struct {
 	Name string
 	// Strategy in effect. It is empty if the user wrote a configuration.
 	Strategy v1alpha1.RoutingStrategy
-	// Disaggregated tells that the router picks prefill and decode pods separately.
+	// Disaggregated tells that prefill and decode are to be picked separately: the service has both, and its strategy is
+	// pd-disaggregation or not set. If the user wrote a configuration, that has to do it.
 	Disaggregated bool
-	// PicksApart tells that Config, ours or the user's, does so.
+	// PicksApart tells that Config picks prefill and decode separately, be it ours or the user's.
 	PicksApart bool
 	// Dialect of Config, and the API group of the objects for models.
 	Dialect inputv1alpha1.Dialect

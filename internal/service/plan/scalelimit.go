@@ -22,10 +22,10 @@ func (p *Plan) ScaleLimits(r *Role) []v1alpha1.ScaleLimit {
 	return limits
 }
 
-// ScaleLimit is what the InferenceRole of a role says of them, or nil. While all clusters have yet to answer for the
+// InferenceRoleLimit is what the InferenceRole of a role says of its ScaleLimits, or nil. While all clusters have yet to answer for the
 // replicas that wait, it says nothing of these: it would take that back in a moment, and each change costs a call of the
 // InferenceRole and one of the service.
-func (p *Plan) ScaleLimit(r *Role) *v1alpha1.ScaleLimit {
+func (p *Plan) InferenceRoleLimit(r *Role) *v1alpha1.ScaleLimit {
 	limits, answered := p.scaleLimits(r)
 	if !answered {
 		limits = slices.DeleteFunc(limits, func(l v1alpha1.ScaleLimit) bool { return l.Reason == v1alpha1.ScaledNoCapacity })

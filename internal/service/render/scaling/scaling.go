@@ -21,7 +21,7 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	for _, r := range p.ScaledRoles() {
 		s := p.Scales[r.Name]
 		current := map[string]any{"replicas": int64(s.Running), "selector": selector(p, r)}
-		if l := p.ScaleLimit(r); l != nil {
+		if l := p.InferenceRoleLimit(r); l != nil {
 			current["limit"] = map[string]any{"reason": l.Reason, "message": l.Message}
 		}
 		spec := map[string]any{"serviceName": p.Service.Name, "roleName": r.Name, "current": current}

@@ -49,7 +49,7 @@ type adapter struct {
 	hash string
 }
 
-// loading is what is loaded in the cluster of one pool.
+// A loading is how far the adapters are in the cluster of one pool.
 type loading struct {
 	// claimUID is empty while no bound claim is known.
 	claimUID string
@@ -115,7 +115,7 @@ func (r *observedState) readAdapters(p *parsed, now time.Time) error {
 		cluster := r.pools[i].Target.Cluster
 		r.loading[i] = loading{former: r.formerRewrite(cluster), claimUID: r.claimUID(p, cache, cluster)}
 		r.loading[i].readRecord()
-		r.read(&r.loading[i], p, cluster, now)
+		r.readLoaded(&r.loading[i], p, cluster, now)
 	}
 	r.limitJobs()
 	r.findPods()
@@ -142,8 +142,8 @@ func (a *adapter) plan(p *parsed, from *v1alpha1.Adapter, cache *v1alpha1.Adapte
 	return nil
 }
 
-// read finds what is loaded in a cluster, and which Jobs are to load the rest.
-func (r *observedState) read(l *loading, p *parsed, cluster string, now time.Time) {
+// readLoaded finds what is loaded in a cluster, and which Jobs are to load the rest.
+func (r *observedState) readLoaded(l *loading, p *parsed, cluster string, now time.Time) {
 	l.complete = true
 	for i := range r.adapters {
 		a := &r.adapters[i]
@@ -186,8 +186,8 @@ func (r *observedState) lostAdapters(p *parsed) field.ErrorList {
 		"needs status.adapterCache of service %s, because the InferenceModelRewrite was edited and cannot be read: delete the InferenceModelRewrite, or leave the adapter out", p.spec.ServiceName)))}
 }
 
-// served returns what the endpoint picker gets: the spec, or while adapters are being loaded, what it has. It
-// is false if that is nothing.
+// served returns what the endpoint picker gets: the targets of the spec, or while adapters are being loaded, those of the
+// former rewrite. It returns false if there is no rewrite yet, and is to be none.
 func (l *loading) served(p *parsed, adapters []adapter) (modelroute.Model, bool) {
 	m := modelroute.Model{Name: p.model.Name, Priority: p.model.Priority}
 	if l.waits {

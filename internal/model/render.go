@@ -30,8 +30,8 @@ func render(p *parsed, state *observedState) ([]kube.Object, error) {
 	return all, nil
 }
 
-// inPool returns the objects of the model for one pool.
-func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) ([]kube.Object, error) {
+// inPool returns the objects of the model for one pool. loading is nil without adapters.
+func inPool(p *parsed, l *remote.PoolLocation, loading *loading, adapters []adapter) ([]kube.Object, error) {
 	meta := kube.Metadata{Name: naming.ModelObject(l.Pool, p.spec.ModelName), Namespace: l.Target.Namespace, Labels: p.labels()}
 	var all []kube.Object
 	add := func(k key.Key, v any) error {
@@ -45,11 +45,11 @@ func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) 
 		}
 	}
 	m, serves := p.model, true
-	if adapters != nil {
-		m, serves = adapters.served(p, of)
-		meta.Annotations = adapters.annotations()
-		for i := range adapters.jobs {
-			o, err := adapters.jobs[i].render(p, l.Target.Namespace)
+	if loading != nil {
+		m, serves = loading.served(p, adapters)
+		meta.Annotations = loading.annotations()
+		for i := range loading.jobs {
+			o, err := loading.jobs[i].render(p, l.Target.Namespace)
 			if err != nil {
 				return nil, err
 			}
@@ -64,11 +64,11 @@ func inPool(p *parsed, l *remote.PoolLocation, adapters *loading, of []adapter) 
 	if !l.Target.Remote() {
 		return all, nil
 	}
-	return elsewhere(p, l, adapters, all)
+	return elsewhere(p, l, loading, all)
 }
 
 // elsewhere returns objects as Objects for another cluster, and what finds and observes the pods of Jobs there.
-func elsewhere(p *parsed, l *remote.PoolLocation, adapters *loading, objects []kube.Object) ([]kube.Object, error) {
+func elsewhere(p *parsed, l *remote.PoolLocation, loading *loading, objects []kube.Object) ([]kube.Object, error) {
 	all := make([]kube.Object, 0, len(objects))
 	for _, o := range objects {
 		w, err := remote.Wrap(o, p.identity, l.Target, l.Abandoned)
@@ -77,8 +77,8 @@ func elsewhere(p *parsed, l *remote.PoolLocation, adapters *loading, objects []k
 		}
 		all = append(all, w)
 	}
-	if adapters != nil && adapters.findsPods {
-		observed, err := adapters.observed(p, l.Target)
+	if loading != nil && loading.findsPods {
+		observed, err := loading.observed(p, l.Target)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-// Package sorting compares items.
+// Package sorting says what comes first: of two items, of two times, and of items in groups that take turns.
 package sorting
 
 import (

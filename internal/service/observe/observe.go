@@ -39,10 +39,10 @@ type ObservedState struct {
 	withWorkers func() map[setName]bool
 	// runs tells whether any replica of the service exists.
 	runs func() bool
-	// said is what the last call has said of weights.
-	said func() map[saidOf]v1alpha1.CacheStatus
-	// mayHaveLoaded has the weights that may be complete, as far as their Jobs say.
-	mayHaveLoaded func() map[weightsOf]bool
+	// lastCaches is what the last call has written of weights into the status.
+	lastCaches func() map[cacheKey]v1alpha1.CacheStatus
+	// mayBeComplete are the weights that may be complete, as far as their Jobs say.
+	mayBeComplete func() map[weightsKey]bool
 }
 
 // Read returns the observed state of a request. It decodes nothing yet.
@@ -54,8 +54,8 @@ func Read(req incoming.Request, p *plan.Plan) *ObservedState {
 		runs: sync.OnceValue(func() bool {
 			return slices.ContainsFunc(req.ObservedKeys(), func(k key.Key) bool { _, is := k.ReplicaID(); return is })
 		}),
-		said:          sync.OnceValue(func() map[saidOf]v1alpha1.CacheStatus { return readSaid(req) }),
-		mayHaveLoaded: sync.OnceValue(func() map[weightsOf]bool { return thatMayHaveLoaded(req) }),
+		lastCaches:    sync.OnceValue(func() map[cacheKey]v1alpha1.CacheStatus { return readLastCaches(req) }),
+		mayBeComplete: sync.OnceValue(func() map[weightsKey]bool { return weightsThatMayBeComplete(req) }),
 	}
 }
 

@@ -56,14 +56,14 @@ var (
 // Scaling decides how many replicas the roles with scaling have, by the names of the roles.
 func Scaling(req incoming.Request, spec *v1alpha1.InferenceServiceSpec) map[string]*plan.Scale {
 	views := map[string]plan.ScaleView{}
-	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
+	last := sync.OnceValue(func() scaledStatus { return lastScaling(req) })
 	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
 	owner := uid.Text(req.Composite().Object)
 	for i := range spec.Roles {
 		if r := &spec.Roles[i]; r.Scaling != nil {
 			v := scaleView(composedBy(req, owner, key.ScaleTarget(r.Name)))
 			v.Running = running()[r.Name]
-			v.Desired = said().lastReplicas(r.Name, spec.Placement != nil)
+			v.Desired = last().lastReplicas(r.Name, spec.Placement != nil)
 			v.Autoscaled = slices.ContainsFunc(key.AutoscalerKinds(), func(kind string) bool { return composedBy(req, owner, key.Autoscaler(kind, r.Name)).Exists() })
 			views[r.Name] = v
 		}
@@ -78,10 +78,9 @@ func (r *ObservedState) MayStop(k key.Key) bool {
 	return least != nil && *least == 0 && slices.ContainsFunc(so.Spec.Triggers, plan.CountsRequests)
 }
 
-// saidOfScaling reads what the service has said of its roles.
-func saidOfScaling(req incoming.Request) scaledStatus {
-	said := scaledStatusView.In(req.Composite())
-	return said
+// lastScaling reads what the last call has written of the roles into the status.
+func lastScaling(req incoming.Request) scaledStatus {
+	return scaledStatusView.In(req.Composite())
 }
 
 // lastReplicas is the number of replicas that a role had last, or nil. What exists misses those that wait for capacity, or are just
@@ -137,11 +136,11 @@ func runningReplicas(req incoming.Request) map[string]int32 {
 // replica at once. unnumbered are the indexes of the roles without a number in the spec.
 func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnumbered []int) field.ErrorList {
 	var errs field.ErrorList
-	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(req) })
+	last := sync.OnceValue(func() scaledStatus { return lastScaling(req) })
 	running := sync.OnceValue(func() map[string]int32 { return runningReplicas(req) })
 	for _, i := range unnumbered {
 		r := &spec.Roles[i]
-		if r.Scaling != nil || !hadScaling(req, said, r.Name) {
+		if r.Scaling != nil || !hadScaling(req, last, r.Name) {
 			continue
 		}
 		if n := running()[r.Name]; n != 1 {
@@ -154,8 +153,8 @@ func ScalingEnds(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, unnu
 
 // hadScaling tells whether a role had scaling before the edit. Whoever deletes the InferenceRole has not said how many replicas there
 // are to be.
-func hadScaling(req incoming.Request, said func() scaledStatus, role string) bool {
-	return req.Observed(key.ScaleTarget(role)).Exists() || said().Status.Components[role].Scaling != nil
+func hadScaling(req incoming.Request, last func() scaledStatus, role string) bool {
+	return req.Observed(key.ScaleTarget(role)).Exists() || last().Status.Components[role].Scaling != nil
 }
 
 // Reasons of the condition Scaled, besides those why a role has another number of replicas.

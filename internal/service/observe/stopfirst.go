@@ -13,8 +13,8 @@ import (
 // the role.
 func (r *ObservedState) stopFirst(what string, roles ...string) string {
 	advice := "set " + what + " to 0 first"
-	said := sync.OnceValue(func() scaledStatus { return saidOfScaling(r.req) })
-	if !slices.ContainsFunc(roles, func(name string) bool { return r.scales(name, said) }) {
+	last := sync.OnceValue(func() scaledStatus { return lastScaling(r.req) })
+	if !slices.ContainsFunc(roles, func(name string) bool { return r.scales(name, last) }) {
 		return advice
 	}
 	advice += ", in place of scaling"
@@ -27,11 +27,11 @@ func (r *ObservedState) stopFirst(what string, roles ...string) string {
 }
 
 // scales tells whether a role has scaling, or had it until it was removed from the spec.
-func (r *ObservedState) scales(role string, said func() scaledStatus) bool {
+func (r *ObservedState) scales(role string, last func() scaledStatus) bool {
 	if slices.Contains(r.roleNames(), role) {
 		return r.plan.Scales[role] != nil
 	}
-	return hadScaling(r.req, said, role)
+	return hadScaling(r.req, last, role)
 }
 
 // roleNames are the names of the roles in the spec, without the router.

@@ -80,37 +80,37 @@ func (r *ObservedState) Weights(c *plan.ClusterPlan) plan.WeightsView {
 	}
 	v.Loaded = func(hash, claimName string) (string, bool) { return r.loaded(c, hash, claimName) }
 	v.Unfinished = func(hash, claimName string) bool {
-		s := r.said()[saidOf{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
-		return (s.State == v1alpha1.CacheLoading || s.State == v1alpha1.CacheFailed) && s.ClaimUID == "" && !r.mayHaveLoaded()[weightsOf{cluster: c.Target.Cluster, hash: hash}]
+		s := r.lastCaches()[cacheKey{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
+		return (s.State == v1alpha1.CacheLoading || s.State == v1alpha1.CacheFailed) && s.ClaimUID == "" && !r.mayBeComplete()[weightsKey{cluster: c.Target.Cluster, hash: hash}]
 	}
 	return v
 }
 
-// saidOf is whose status a CacheStatus is: that of some weights in a claim of a cluster.
-type saidOf struct{ cluster, hash, claimName string }
+// A cacheKey identifies a CacheStatus: that of some weights in a claim of a cluster.
+type cacheKey struct{ cluster, hash, claimName string }
 
-// readSaid returns what the last call has said of weights. What it said first of a claim counts.
-func readSaid(req incoming.Request) map[saidOf]v1alpha1.CacheStatus {
+// readLastCaches returns what the last call has written of weights into the status. What it wrote first of a claim counts.
+func readLastCaches(req incoming.Request) map[cacheKey]v1alpha1.CacheStatus {
 	former := loadedView.In(req.Composite())
-	all := map[saidOf]v1alpha1.CacheStatus{}
+	all := map[cacheKey]v1alpha1.CacheStatus{}
 	for _, s := range slices.Backward(slices.Concat(former.Status.Model.Caches, former.Status.Caches)) {
-		all[saidOf{cluster: s.Cluster, hash: s.Weights, claimName: s.ClaimName}] = s
+		all[cacheKey{cluster: s.Cluster, hash: s.Weights, claimName: s.ClaimName}] = s
 	}
 	return all
 }
 
 // loaded returns the UID of the claim that was said to have weights in a cluster, and whether one was.
 func (r *ObservedState) loaded(c *plan.ClusterPlan, hash, claimName string) (uid string, ok bool) {
-	s := r.said()[saidOf{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
+	s := r.lastCaches()[cacheKey{cluster: c.Target.Cluster, hash: hash, claimName: claimName}]
 	return s.ClaimUID, s.State == v1alpha1.CacheReady
 }
 
-// weightsOf are the weights of a hash in a cluster.
-type weightsOf struct{ cluster, hash string }
+// A weightsKey identifies the weights of a hash in a cluster.
+type weightsKey struct{ cluster, hash string }
 
-// thatMayHaveLoaded returns the weights of which a Job has completed, or whose cluster does not say whether it has.
-func thatMayHaveLoaded(req incoming.Request) map[weightsOf]bool {
-	all := map[weightsOf]bool{}
+// weightsThatMayBeComplete are those whose Job has completed, or whose cluster does not say whether it has.
+func weightsThatMayBeComplete(req incoming.Request) map[weightsKey]bool {
+	all := map[weightsKey]bool{}
 	for _, k := range req.ObservedKeys() {
 		hash, _, ofJob := strings.Cut(k.Name, "/")
 		if k.Kind != key.Job || !ofJob {
@@ -118,7 +118,7 @@ func thatMayHaveLoaded(req incoming.Request) map[weightsOf]bool {
 		}
 		found, state := remote.Unwrap(req.Observed(k))
 		if !state.Readable() || find(jobView.In(found).Status.Conditions, string(batchv1.JobComplete)).Status == composite.True {
-			all[weightsOf{cluster: k.Cluster, hash: hash}] = true
+			all[weightsKey{cluster: k.Cluster, hash: hash}] = true
 		}
 	}
 	return all

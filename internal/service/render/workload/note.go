@@ -7,9 +7,9 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
 
-// note writes a note on a LeaderWorkerSet, from which it is read. The pods do not have it, because
+// noteScheduling writes the note of scheduling on a LeaderWorkerSet, from which it is read back. The pods do not have it, because
 // they would restart with each change.
-func note(metadata *structpb.Struct, n scheduling.Note) {
+func noteScheduling(metadata *structpb.Struct, n scheduling.Note) {
 	annotate(metadata, naming.AnnotationPodsHash, n.PodsHash)
 	annotate(metadata, naming.AnnotationHomeEpoch, numberText(n.HomeEpoch))
 }

@@ -23,27 +23,27 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 		spec.Fields["schedulerName"] = structpb.NewStringValue(r.Scheduler)
 	}
 	containers := slices.Clone(kube.Elements(spec, "containers"))
-	container := at(containers, t.Engine)
+	container := objectAt(containers, t.Engine)
 	if container == nil {
 		return doc, nil
 	}
 	engine := kube.Copy(container)
 	containers[t.Engine] = structpb.NewStructValue(engine)
 	for _, i := range t.Proxies {
-		proxy := kube.Copy(at(containers, i))
+		proxy := kube.Copy(objectAt(containers, i))
 		containers[i] = structpb.NewStructValue(proxy)
-		if err := wait(proxy, t.DrainSeconds); err != nil {
+		if err := setPreStop(proxy, t.DrainSeconds); err != nil {
 			return nil, err
 		}
 	}
 	kube.SetList(spec, "containers", containers)
 
-	if err := run(engine, t); err != nil {
+	if err := setCommand(engine, t); err != nil {
 		return nil, err
 	}
 	switch {
 	case t.Headless:
-		silence(engine, r)
+		removeHTTP(engine, r)
 	case leader && r.Sidecar != nil:
 		movePort(engine, r.Port, r.EnginePort)
 		if err := addSidecar(r.Sidecar, r, spec); err != nil {
@@ -53,7 +53,7 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 	if leader && r.RayPort != 0 {
 		openPort(engine, r.RayPort)
 	}
-	if err := live(spec, engine, t); err != nil {
+	if err := setLifecycle(spec, engine, t); err != nil {
 		return nil, err
 	}
 	if t.SharedMemory {
@@ -62,8 +62,8 @@ func overlay(r *plan.Role, t *plan.PodTemplate, leader bool) (*structpb.Struct, 
 	return doc, nil
 }
 
-// run sets the command, the arguments and the environment of the engine's container.
-func run(engine *structpb.Struct, t *plan.PodTemplate) error {
+// setCommand sets the command, the arguments and the environment of the engine's container.
+func setCommand(engine *structpb.Struct, t *plan.PodTemplate) error {
 	for i := range t.Env {
 		if err := kube.Append(engine, "env", &t.Env[i]); err != nil {
 			return err
@@ -91,13 +91,13 @@ func shareMemory(spec, engine *structpb.Struct) error {
 		WithMountPath("/dev/shm"))
 }
 
-// live sets how a pod tells that it serves, and how it stops.
-func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
+// setLifecycle sets how a pod tells that it serves, and how it stops.
+func setLifecycle(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 	if t.GraceSeconds > 0 {
 		spec.Fields["terminationGracePeriodSeconds"] = number(t.GraceSeconds)
 	}
 	if t.DrainSeconds > 0 {
-		if err := wait(engine, t.DrainSeconds); err != nil {
+		if err := setPreStop(engine, t.DrainSeconds); err != nil {
 			return err
 		}
 	}
@@ -121,8 +121,8 @@ func live(spec, engine *structpb.Struct, t *plan.PodTemplate) error {
 	return nil
 }
 
-// wait makes a container go on for some seconds once its pod is deleted.
-func wait(container *structpb.Struct, seconds int32) error {
+// setPreStop makes a container go on for some seconds once its pod is deleted.
+func setPreStop(container *structpb.Struct, seconds int32) error {
 	sleep, err := kube.Encode(apply.LifecycleHandler().WithSleep(apply.SleepAction().WithSeconds(int64(seconds))))
 	if err != nil {
 		return err

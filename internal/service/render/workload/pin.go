@@ -9,15 +9,15 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
 )
 
-// A pin is a template and the node selector that is added to it.
-type pin struct {
+// A pinKey identifies a template with the node selector that is added to it.
+type pinKey struct {
 	worker       *template
 	nodeSelector string
 }
 
 // pinned returns what replicas have in common that are pinned to a pool.
-func (r *Renderer) pinned(s shared, p *capacity.Pin) shared {
-	k := pin{s.worker, p.Text()}
+func (r *Renderer) pinned(s roleParts, p *capacity.Pin) roleParts {
+	k := pinKey{s.worker, p.Text()}
 	if known, ok := r.pins[k]; ok {
 		return known
 	}
@@ -43,10 +43,10 @@ func (t *template) pinned(p *capacity.Pin) *template {
 	return &template{spec: structpb.NewStructValue(spec), metadata: t.metadata}
 }
 
-// mark notes the pin of a replica's pods in the metadata of its LeaderWorkerSet, from which it is read. It
+// notePin notes the pin of a replica's pods in the metadata of its LeaderWorkerSet, from which it is read. It
 // is not in the metadata of the pods, which say it by their node selector. A former template that is put
 // back has to have the pin again, or it would restart pods that were held meanwhile.
-func mark(metadata *structpb.Struct, replica *plan.Replica) {
+func notePin(metadata *structpb.Struct, replica *plan.Replica) {
 	p := replica.Pin
 	if replica.Held {
 		p = replica.FormerPin

@@ -27,7 +27,7 @@ func movePort(engine *structpb.Struct, from, to int32) {
 	ports := slices.Clone(kube.Elements(engine, "ports"))
 	for i := range ports {
 		for _, f := range []string{"containerPort", "hostPort"} {
-			if port := at(ports, i); is(port.GetFields()[f], from) {
+			if port := objectAt(ports, i); isNumber(port.GetFields()[f], from) {
 				ports[i] = structpb.NewStructValue(kube.With(port, number(to), f))
 			}
 		}
@@ -36,7 +36,7 @@ func movePort(engine *structpb.Struct, from, to int32) {
 	names := namesOf(engine, from)
 	for _, c := range checks(engine) {
 		for _, h := range handlers {
-			if is(kube.Lookup(c.of, h, "port"), from) {
+			if isNumber(kube.Lookup(c.of, h, "port"), from) {
 				engine.Fields = kube.With(engine, number(to), append(c.path, h, "port")...).GetFields()
 			}
 		}
@@ -84,16 +84,16 @@ func moveAddresses(words []*structpb.Value, names map[string]bool, to int32) *st
 func openPort(engine *structpb.Struct, port int32) {
 	ports := kube.Elements(engine, "ports")
 	if !slices.ContainsFunc(ports, func(p *structpb.Value) bool {
-		return is(p.GetStructValue().GetFields()["containerPort"], port)
+		return isNumber(p.GetStructValue().GetFields()["containerPort"], port)
 	}) {
 		declared := &structpb.Struct{Fields: map[string]*structpb.Value{"containerPort": number(port)}}
 		kube.SetList(engine, "ports", append(slices.Clip(ports), structpb.NewStructValue(declared)))
 	}
 }
 
-// silence removes what a worker without an HTTP server cannot have: HTTP ports, and the probes
+// removeHTTP removes what a worker without an HTTP server cannot have: HTTP ports, and the probes
 // and hooks that use them. A probe that never passes would restart the replica again and again.
-func silence(engine *structpb.Struct, r *plan.Role) {
+func removeHTTP(engine *structpb.Struct, r *plan.Role) {
 	all := checks(engine)
 	http := httpPorts(engine, all, r)
 	kube.SetList(engine, "ports", slices.DeleteFunc(slices.Clone(kube.Elements(engine, "ports")), func(p *structpb.Value) bool {

@@ -26,8 +26,8 @@ func restartPolicy(r *plan.Role) lws.RestartPolicyType {
 	return lws.RecreateGroupOnPodRestart
 }
 
-// recovery writes what a replica notes of failures in its group.
-func recovery(metadata *structpb.Struct, r plan.Recovery) {
+// noteRecovery writes what a replica notes of failures in its group.
+func noteRecovery(metadata *structpb.Struct, r plan.Recovery) {
 	annotate(metadata, naming.AnnotationGroupFailures, numberText(r.Failures))
 	annotate(metadata, naming.AnnotationRestartedFor, numberText(r.Restart))
 	annotate(metadata, naming.AnnotationLeader, r.Leader.Text())

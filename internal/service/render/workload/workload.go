@@ -28,20 +28,20 @@ import (
 type Renderer struct {
 	grouped   bool
 	templates map[string]templates
-	shared    map[target]shared
+	shared    map[roleInCluster]roleParts
 	revisions map[string]string
 	// pins has what replicas with the same pin have in common.
-	pins map[pin]shared
+	pins map[pinKey]roleParts
 }
 
-// A target is a role in one cluster plan.
-type target struct {
+// A roleInCluster is a role in one cluster plan.
+type roleInCluster struct {
 	cluster *plan.ClusterPlan
 	role    *plan.Role
 }
 
-// A shared is what the replicas of a role in one cluster have in common.
-type shared struct {
+// roleParts are what the replicas of a role in one cluster have in common.
+type roleParts struct {
 	// object has no name, index and templates yet.
 	object *structpb.Struct
 	// leader is nil for a replica on one node, whose only pod is made from worker.
@@ -57,8 +57,8 @@ type template struct {
 // New renders what the replicas of each role have in common in all clusters.
 func New(p *plan.Plan) (*Renderer, error) {
 	r := &Renderer{
-		grouped: p.Service.Grouped, templates: make(map[string]templates, len(p.Roles)), shared: map[target]shared{},
-		revisions: make(map[string]string, len(p.Roles)), pins: map[pin]shared{},
+		grouped: p.Service.Grouped, templates: make(map[string]templates, len(p.Roles)), shared: map[roleInCluster]roleParts{},
+		revisions: make(map[string]string, len(p.Roles)), pins: map[pinKey]roleParts{},
 	}
 	all, hashes := make([]templates, len(p.Roles)), make([]string, 0, len(p.Roles))
 	for i, role := range p.Roles {
@@ -120,8 +120,8 @@ func hash(r *plan.Role, gang bool, leader, worker *structpb.Struct) (string, err
 	return naming.Hash(of...), nil
 }
 
-// in completes the templates for one cluster.
-func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
+// inCluster completes the templates of a role for one cluster.
+func (t templates) inCluster(cluster *plan.ClusterPlan, r *plan.Role) (roleParts, error) {
 	labels := map[string]string{
 		naming.LabelService:       cluster.Base,
 		naming.LabelComponentType: string(r.Type),
@@ -138,13 +138,13 @@ func (t templates) in(cluster *plan.ClusterPlan, r *plan.Role) (shared, error) {
 				WithSize(r.Nodes).
 				WithRestartPolicy(restartPolicy(r)))))
 	if err != nil {
-		return shared{}, err
+		return roleParts{}, err
 	}
 	maps.Copy(labels, r.PodLabels)
 	// It keeps a request to one revision (epp.Screen). Pods of workers have it, too: their service may
 	// have prefill and decode one day, and a pod without the label gets no requests then.
 	labels[naming.LabelSpecHash] = t.hash
-	s := shared{object: object, worker: newTemplate(t.worker, labels)}
+	s := roleParts{object: object, worker: newTemplate(t.worker, labels)}
 	switch {
 	case t.leader == nil:
 	case r.Leader.Document == r.Worker.Document:
@@ -195,18 +195,18 @@ func newTemplate(doc *structpb.Struct, labels map[string]string) *template {
 }
 
 // sharedIn returns what the replicas of a role in one cluster have in common. It is made once.
-func (r *Renderer) sharedIn(cluster *plan.ClusterPlan, role *plan.Role) (shared, error) {
-	at := target{cluster, role}
+func (r *Renderer) sharedIn(cluster *plan.ClusterPlan, role *plan.Role) (roleParts, error) {
+	at := roleInCluster{cluster, role}
 	if s, made := r.shared[at]; made {
 		return s, nil
 	}
 	t, known := r.templates[role.Name]
 	if !known {
-		return shared{}, errors.New("the plan does not have its role")
+		return roleParts{}, errors.New("the plan does not have its role")
 	}
-	s, err := t.in(cluster, role)
+	s, err := t.inCluster(cluster, role)
 	if err != nil {
-		return shared{}, err
+		return roleParts{}, err
 	}
 	r.shared[at] = s
 	return s, nil
@@ -227,8 +227,8 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	if replica.Pin != nil {
 		s = r.pinned(s, replica.Pin)
 	}
-	mark(metadata, replica)
-	note(metadata, replica.Note)
+	notePin(metadata, replica)
+	noteScheduling(metadata, replica.Note)
 	if replica.Extra {
 		annotate(metadata, naming.AnnotationExtra, "true")
 	}
@@ -238,7 +238,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 	if class := replica.KeptPriorityClass; class != nil {
 		keepPriorityClass(metadata, *class)
 	}
-	recovery(metadata, replica.Recovery)
+	noteRecovery(metadata, replica.Recovery)
 	annotate(metadata, naming.AnnotationLastFailure, replica.LastFailure.Note())
 	template := kube.CopyChild(kube.CopyChild(o, "spec"), "leaderWorkerTemplate")
 	pods := r.pods(s.worker.metadata, replica)

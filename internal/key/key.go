@@ -138,25 +138,28 @@ const (
 // FleetService is the key of the Service that stands for a cluster's entrypoint at an IP address.
 func FleetService(cluster string) Key { return New("", Service, fleet, cluster) }
 
-// A Hostname is a way in which the fleet route leads to a DNS name. It is the first part of Key.Name of the objects
-// that it needs, so that another way has other objects. The former ones stay while they may receive traffic.
-type Hostname string
+// A HostnameBackend is a way in which the fleet route leads to a DNS name: what fleet.hostnameBackends of the Input chooses.
+// It is the first part of Key.Name of the objects that it needs, so that another way has other objects. The former ones stay
+// while they may receive traffic.
+type HostnameBackend string
 
 // The ways to a DNS name.
 const (
 	// HostnameSlice is a Service with an EndpointSlice of the type FQDN.
-	HostnameSlice Hostname = "fleet-fqdn"
+	HostnameSlice HostnameBackend = "fleet-fqdn"
 	// HostnameExternal is a Service of the type ExternalName.
-	HostnameExternal Hostname = "fleet-external-name"
+	HostnameExternal HostnameBackend = "fleet-external-name"
 	// HostnameEntry is a ServiceEntry of Istio.
-	HostnameEntry Hostname = "fleet-service-entry"
+	HostnameEntry HostnameBackend = "fleet-service-entry"
 )
 
-// Hostnames are all ways to a DNS name.
-func Hostnames() []Hostname { return []Hostname{HostnameSlice, HostnameExternal, HostnameEntry} }
+// HostnameBackends are all ways to a DNS name.
+func HostnameBackends() []HostnameBackend {
+	return []HostnameBackend{HostnameSlice, HostnameExternal, HostnameEntry}
+}
 
 // Backend is the key of the object that the fleet route references.
-func (h Hostname) Backend(cluster string) Key {
+func (h HostnameBackend) Backend(cluster string) Key {
 	if h == HostnameEntry {
 		return New("", ServiceEntry, string(h), cluster)
 	}
@@ -164,20 +167,20 @@ func (h Hostname) Backend(cluster string) Key {
 }
 
 // Slice is the key of the EndpointSlice with the DNS name.
-func (h Hostname) Slice(cluster string) Key { return New("", EndpointSlice, string(h), cluster) }
+func (h HostnameBackend) Slice(cluster string) Key { return New("", EndpointSlice, string(h), cluster) }
 
 // FleetHostnameOf returns to which cluster the fleet route leads by the object of the key, and in which way, if the
 // object is the one that has the DNS name. For HostnameSlice that is the EndpointSlice, and not the Service.
-func (k Key) FleetHostnameOf() (cluster string, h Hostname, is bool) {
+func (k Key) FleetHostnameOf() (cluster string, h HostnameBackend, is bool) {
 	way, cluster, _ := strings.Cut(k.Name, "/")
-	h = Hostname(way)
+	h = HostnameBackend(way)
 	return cluster, h, k == h.Slice(cluster) && h == HostnameSlice || k == h.Backend(cluster) && (h == HostnameExternal || h == HostnameEntry)
 }
 
 // IsFleetBackend tells whether the object of the key is one that the fleet route references, or referenced before.
 func (k Key) IsFleetBackend() bool {
 	way, cluster, _ := strings.Cut(k.Name, "/")
-	return k == FleetService(cluster) && way == fleet || slices.Contains(Hostnames(), Hostname(way)) && k == Hostname(way).Backend(cluster)
+	return k == FleetService(cluster) && way == fleet || slices.Contains(HostnameBackends(), HostnameBackend(way)) && k == HostnameBackend(way).Backend(cluster)
 }
 
 // FleetSlice is the key of the EndpointSlice with the address of a cluster's entrypoint.

@@ -35,7 +35,7 @@ func TestFleetKeys(t *testing.T) {
 		reason         string
 		key            Key
 		backend, slice bool
-		hostname       Hostname
+		hostname       HostnameBackend
 	}{
 		"Service":       {reason: "The Service of the fleet route stands for an entrypoint.", key: FleetService("east"), backend: true},
 		"Slice":         {reason: "The slice has an IPv4 address.", key: FleetSlice("east", false), slice: true},

@@ -71,7 +71,7 @@ func FleetBackend(service, cluster string) string {
 }
 
 // FleetHostname is the name of a backend of the fleet route that stands for a DNS name.
-func FleetHostname(h key.Hostname, service, cluster string) string {
+func FleetHostname(h key.HostnameBackend, service, cluster string) string {
 	return Shorten(service+"-at-"+cluster, string(h)+"/"+service+"/"+cluster, MaxLabel)
 }
 

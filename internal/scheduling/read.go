@@ -88,7 +88,7 @@ func (v *view) readRequested(c *Candidate, m member) {
 func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 	if c := v.clusters[m.inferenceCluster]; c != nil && c.Status.Entrypoint != nil {
 		a := c.Status.Entrypoint.Address
-		byName := a.Type == string(v1alpha1.AddressTypeHostname) && v.demand.Hostnames != ""
+		byName := a.Type == string(v1alpha1.AddressTypeHostname) && v.demand.HostnameBackend != ""
 		if (a.Type == string(v1alpha1.AddressTypeIP) || byName) && a.Value != "" {
 			return c.Status.Entrypoint
 		}
@@ -96,14 +96,14 @@ func (v *view) entrypoint(m member) *v1alpha1.EntrypointStatus {
 	if known := v.snapshot.Entrypoints[m.target.Cluster]; known != nil {
 		return known
 	}
-	return v.snapshot.Hostnames[v.demand.Hostnames][m.target.Cluster]
+	return v.snapshot.Hostnames[v.demand.HostnameBackend][m.target.Cluster]
 }
 
 // unusedHostname returns the DNS name of a cluster's entrypoint, if the fleet route cannot lead
 // there.
 func (v *view) unusedHostname(m member) string {
 	c := v.clusters[m.inferenceCluster]
-	if !v.demand.HasFleetRoute || v.demand.Hostnames != "" || c == nil || c.Status.Entrypoint == nil {
+	if !v.demand.HasFleetRoute || v.demand.HostnameBackend != "" || c == nil || c.Status.Entrypoint == nil {
 		return ""
 	}
 	if a := c.Status.Entrypoint.Address; a.Type == string(v1alpha1.AddressTypeHostname) {
@@ -115,7 +115,7 @@ func (v *view) unusedHostname(m member) string {
 // backends returns the names of the backends that may stand for a cluster in the fleet route.
 func (v *view) backends(m member) []string {
 	names := []string{naming.FleetBackend(v.demand.Name, m.target.Cluster)}
-	for _, h := range key.Hostnames() {
+	for _, h := range key.HostnameBackends() {
 		names = append(names, naming.FleetHostname(h, v.demand.Name, m.target.Cluster))
 	}
 	return names

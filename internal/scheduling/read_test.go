@@ -188,7 +188,7 @@ func TestEntrypoints(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		reported  *v1alpha1.EntrypointStatus
-		hostnames key.Hostname
+		hostnames key.HostnameBackend
 		noRoute   bool
 		// known and knownName are where the route leads so far.
 		known, knownName *v1alpha1.EntrypointStatus
@@ -213,9 +213,9 @@ func TestEntrypoints(t *testing.T) {
 				snapshot.Entrypoints = map[string]*v1alpha1.EntrypointStatus{"east": tc.known}
 			}
 			if tc.knownName != nil {
-				snapshot.Hostnames = map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{key.HostnameEntry: {"east": tc.knownName}}
+				snapshot.Hostnames = map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus{key.HostnameEntry: {"east": tc.knownName}}
 			}
-			a := scheduling.Schedule(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: placementIn("east"), HasFleetRoute: !tc.noRoute, Hostnames: tc.hostnames}, &snapshot).Assignments[0]
+			a := scheduling.Schedule(&scheduling.Demand{ServiceID: schedulingtest.Service, Placement: placementIn("east"), HasFleetRoute: !tc.noRoute, HostnameBackend: tc.hostnames}, &snapshot).Assignments[0]
 			got := reached{Unused: a.UnusedHostname}
 			if a.Entrypoint != nil {
 				got.At = a.Entrypoint.Address.Value

@@ -45,8 +45,8 @@ type Demand struct {
 	Scope *Scope
 	// UsedBy tells whether others use what runs in an InferenceCluster, so that it has to stay there. Nil means that nobody does.
 	UsedBy func(cluster string) bool
-	// Hostnames is the way in which that route leads to DNS names. Empty means that it does not.
-	Hostnames key.Hostname
+	// HostnameBackend is the way in which that route leads to DNS names. Empty means that it does not.
+	HostnameBackend key.HostnameBackend
 }
 
 // A Scope is some of the clusters of the fleet: those of these names, or those with these labels.

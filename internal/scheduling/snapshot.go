@@ -59,7 +59,7 @@ type Snapshot struct {
 	// clusters in the service. They are used while a cluster cannot be read.
 	Entrypoints map[string]*v1alpha1.EntrypointStatus
 	// Hostnames are such entrypoints at DNS names, by the way in which the route leads there.
-	Hostnames map[key.Hostname]map[string]*v1alpha1.EntrypointStatus
+	Hostnames map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus
 }
 
 // A ClusterState is what exists of a service in one cluster.

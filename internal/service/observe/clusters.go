@@ -52,7 +52,7 @@ func readFleet(snapshot *scheduling.Snapshot, req incoming.Request) {
 	}
 }
 
-// readEstimates returns the pools with what is about free in them, by the names of the clusters and their own.
+// readEstimates returns the pools with the estimates of what is free in them, by the names of the clusters and their own.
 func readEstimates(req incoming.Request) map[string]map[string]v1alpha1.PoolStatus {
 	all := map[string]map[string]v1alpha1.PoolStatus{}
 	estimates, _ := req.Required(require.Estimates)

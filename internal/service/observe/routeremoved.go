@@ -40,7 +40,7 @@ func (r *ObservedState) routesRemoved() field.ErrorList {
 // lostHostnames returns the clusters to which the fleet route leads by a DNS name, although the platform team sets no way to such names
 // any more. Then the route would lead nowhere.
 func (r *ObservedState) lostHostnames() []string {
-	if route := r.plan.FleetRoute; route == nil || route.Ends || route.Hostnamed != "" {
+	if route := r.plan.FleetRoute; route == nil || route.Ends || route.HostnameBackend != "" {
 		return nil
 	}
 	led := map[string]bool{}

@@ -36,7 +36,7 @@ func Snapshot(req incoming.Request, spec *v1alpha1.InferenceServiceSpec, now tim
 		Silent:          map[string]bool{},
 		KnowsModels:     knowsModels(req),
 		Entrypoints:     map[string]*v1alpha1.EntrypointStatus{},
-		Hostnames:       map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{},
+		Hostnames:       map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus{},
 	}
 	readFormer(&snapshot, req)
 	readFleet(&snapshot, req)

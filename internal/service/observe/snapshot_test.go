@@ -213,7 +213,7 @@ func TestHostnames(t *testing.T) {
 		key.HostnameEntry.Backend("north").String():    object(`{"spec": {"endpoints": [{"address": "kubernetes.default.svc"}], "ports": [{"number": 82}]}}`),
 		key.HostnameExternal.Backend("south").String(): object(`{"spec": {"externalName": "b.example.com"}}`),
 	}}}), inFleet, time.Time{})
-	want := map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{
+	want := map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus{
 		key.HostnameSlice:    {"east": v1alpha1.HostnameEntrypoint("a.example.com", 80)},
 		key.HostnameExternal: {"west": v1alpha1.HostnameEntrypoint("b.example.com", 81)},
 		key.HostnameEntry:    {"west": v1alpha1.HostnameEntrypoint("c.example.com", 82)},

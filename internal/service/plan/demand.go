@@ -28,7 +28,7 @@ func (p *Plan) demand(running *RunningView) *scheduling.Demand {
 		d.Scope = p.Shared.Scope
 	}
 	if p.FleetRoute != nil {
-		d.Hostnames = p.FleetRoute.Hostnamed
+		d.HostnameBackend = p.FleetRoute.HostnameBackend
 	}
 	pods := make([]map[string]int64, len(p.Roles))
 	d.PodRequirements, d.AnswerAlone = map[string]capacity.PodRequirements{}, map[string]bool{}

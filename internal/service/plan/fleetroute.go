@@ -33,8 +33,8 @@ type FleetRoute struct {
 	Backends []Backend
 	// Ends tells that the service has left the fleet, and answers elsewhere. The route goes, and the copies that it led to follow.
 	Ends bool
-	// Hostnamed is the way in which the route leads to DNS names. Empty means that it does not.
-	Hostnamed key.Hostname
+	// HostnameBackend is the way in which the route leads to DNS names. Empty means that it does not.
+	HostnameBackend key.HostnameBackend
 }
 
 // A Backend is the entrypoint of one cluster. Its Service and EndpointSlice stay for a while
@@ -53,9 +53,9 @@ type Backend struct {
 	Address string
 	Port    int32
 	IPv6    bool
-	// Hostname is the way to the address if that is a DNS name. Not every way has an
+	// HostnameBackend is the way to the address if that is a DNS name. Not every way has an
 	// EndpointSlice, and one has a ServiceEntry in place of the Service.
-	Hostname key.Hostname
+	HostnameBackend key.HostnameBackend
 	// Weight is the number of ready replicas, or 0 if the cluster must get no requests. It is 1 where requests wait for
 	// the first replica.
 	Weight int32
@@ -95,8 +95,8 @@ func (p *Plan) fleetRoute(in *inputv1alpha1.Input) *FleetRoute {
 		Hostnames: r.Hostnames,
 		Matches:   matchesOf(r),
 
-		ClosedPaths: r.ClosedPaths,
-		Hostnamed:   hostnamed[in.Fleet.HostnameBackends],
+		ClosedPaths:     r.ClosedPaths,
+		HostnameBackend: hostnameBackends[in.Fleet.HostnameBackends],
 	}
 }
 
@@ -112,8 +112,8 @@ func (p *Plan) endFleetRoute() {
 	p.warn(field.NewPath("spec", "placement"), "the service leaves the fleet, and its fleet route goes once it answers elsewhere: clients that came by the fleet's gateways have to follow status.url")
 }
 
-// hostnamed are the ways to DNS names, by the setting of the Input.
-var hostnamed = map[inputv1alpha1.HostnameBackends]key.Hostname{
+// hostnameBackends are the ways to DNS names, by the setting of the Input.
+var hostnameBackends = map[inputv1alpha1.HostnameBackends]key.HostnameBackend{
 	inputv1alpha1.HostnameEndpointSlice: key.HostnameSlice,
 	inputv1alpha1.HostnameServiceEntry:  key.HostnameEntry,
 	inputv1alpha1.HostnameExternalName:  key.HostnameExternal,
@@ -163,7 +163,7 @@ func (p *Plan) backends(running *RunningView) []Backend {
 		p.warnOfHostname(a)
 		var current Backend
 		if a.Entrypoint != nil {
-			current = backend(p.Service.Name, a.Target.Cluster, a.Entrypoint, p.FleetRoute.Hostnamed)
+			current = backend(p.Service.Name, a.Target.Cluster, a.Entrypoint, p.FleetRoute.HostnameBackend)
 		}
 		if a.MayReceiveTraffic {
 			all = append(all, p.formerBackends(a.Target.Cluster, current.Name)...)
@@ -261,12 +261,12 @@ func (p *Plan) waitsIn(a *scheduling.Assignment) (place int, waits bool) {
 // backend returns the backend of a service's entrypoint in a cluster. h is the way to DNS names. Backends at IP addresses and at DNS names are
 // different objects. So the route turns from one to the other at once, and the type of a
 // Service, its IP and the family of an EndpointSlice never change.
-func backend(service, cluster string, e *v1alpha1.EntrypointStatus, h key.Hostname) Backend {
+func backend(service, cluster string, e *v1alpha1.EntrypointStatus, h key.HostnameBackend) Backend {
 	b := Backend{Cluster: cluster, Address: e.Address.Value, Port: e.Port}
 	if e.Address.Type == string(v1alpha1.AddressTypeHostname) {
-		b.Hostname = h
-		b.Name = naming.FleetHostname(b.Hostname, service, cluster)
-		b.Key, b.SliceKey, b.SliceName = b.Hostname.Backend(cluster), b.Hostname.Slice(cluster), b.Name
+		b.HostnameBackend = h
+		b.Name = naming.FleetHostname(b.HostnameBackend, service, cluster)
+		b.Key, b.SliceKey, b.SliceName = b.HostnameBackend.Backend(cluster), b.HostnameBackend.Slice(cluster), b.Name
 		return b
 	}
 	b.Name, b.IPv6 = naming.FleetBackend(service, cluster), strings.Contains(b.Address, ":")
@@ -287,9 +287,9 @@ func (p *Plan) formerBackends(cluster, current string) []Backend {
 		}
 	}
 	if e := p.snapshot.Entrypoints[cluster]; e != nil {
-		add(backend(p.Service.Name, cluster, e, p.FleetRoute.Hostnamed))
+		add(backend(p.Service.Name, cluster, e, p.FleetRoute.HostnameBackend))
 	}
-	for _, h := range key.Hostnames() {
+	for _, h := range key.HostnameBackends() {
 		if e := p.snapshot.Hostnames[h][cluster]; e != nil {
 			add(backend(p.Service.Name, cluster, e, h))
 		}

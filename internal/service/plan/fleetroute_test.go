@@ -299,10 +299,10 @@ func TestReadyBehindPool(t *testing.T) {
 // backend, and that the former one stays while requests may come there.
 func TestBackendsByType(t *testing.T) {
 	const hostname = "gw.example.com"
-	name := func(h key.Hostname) string { return naming.FleetHostname(h, "svc", "a") }
+	name := func(h key.HostnameBackend) string { return naming.FleetHostname(h, "svc", "a") }
 	byIP := naming.FleetBackend("svc", "a")
-	observed := func(h key.Hostname) map[key.Hostname]map[string]*v1alpha1.EntrypointStatus {
-		return map[key.Hostname]map[string]*v1alpha1.EntrypointStatus{h: {"a": v1alpha1.HostnameEntrypoint("old.example.com", 80)}}
+	observed := func(h key.HostnameBackend) map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus {
+		return map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus{h: {"a": v1alpha1.HostnameEntrypoint("old.example.com", 80)}}
 	}
 	at := func(ip string) map[string]*v1alpha1.EntrypointStatus {
 		return map[string]*v1alpha1.EntrypointStatus{"a": v1alpha1.IPEntrypoint(ip, 80)}
@@ -312,7 +312,7 @@ func TestBackendsByType(t *testing.T) {
 		setting    inputv1alpha1.HostnameBackends
 		entrypoint *v1alpha1.EntrypointStatus
 		ips        map[string]*v1alpha1.EntrypointStatus
-		hostnames  map[key.Hostname]map[string]*v1alpha1.EntrypointStatus
+		hostnames  map[key.HostnameBackend]map[string]*v1alpha1.EntrypointStatus
 		traffic    []string
 		want       []string
 		warns      bool

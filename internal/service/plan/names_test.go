@@ -70,7 +70,7 @@ func TestNamesApart(t *testing.T) {
 		apart(scope, remote.ObjectName(s, to, "example.com", kind, name), of)
 		// The Services of the fleet route are in the tenant's namespace of the control plane.
 		apart("services of "+s.Namespace, naming.FleetBackend(s.Name, to.Cluster), s.Name+" at "+to.Cluster)
-		for _, h := range key.Hostnames() {
+		for _, h := range key.HostnameBackends() {
 			apart("services of "+s.Namespace, naming.FleetHostname(h, s.Name, to.Cluster), s.Name+" at "+to.Cluster+" by "+string(h))
 		}
 	}

@@ -36,7 +36,7 @@ const (
 	Pods = "pods"
 	// Fleet is the name of the requirement for the profiles of the fleet's clusters.
 	Fleet = "fleet"
-	// Estimates is the name of the requirement for what is about free in the fleet's clusters.
+	// Estimates is the name of the requirement for the estimates of what is free in the fleet's clusters.
 	Estimates = "estimates"
 	// Configs is the name of the requirement for the InferenceClusters with their provider
 	// configurations.
@@ -229,15 +229,15 @@ func neededKind(o kube.Object) incoming.Kind {
 // the plan reads by their names.
 func pods(r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {
-		d := &p.Clusters[i]
-		if d.Target.Remote() {
+		c := &p.Clusters[i]
+		if c.Target.Remote() {
 			continue
 		}
-		if !p.ReadsPods(d) {
-			podsByName(r, d)
+		if !p.ReadsPods(c) {
+			podsByName(r, c)
 			continue
 		}
-		r.Resources[Pods] = incoming.ByLabels("v1", "Pod", d.Target.Namespace, map[string]string{naming.LabelService: d.Base})
+		r.Resources[Pods] = incoming.ByLabels("v1", "Pod", c.Target.Namespace, map[string]string{naming.LabelService: c.Base})
 	}
 }
 

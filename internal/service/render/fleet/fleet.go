@@ -96,7 +96,7 @@ func route(p *plan.Plan) map[string]any {
 	for _, b := range p.FleetRoute.Backends {
 		if b.Named {
 			group, kind, name := "", "Service", b.Name
-			if b.Hostname == key.HostnameEntry {
+			if b.HostnameBackend == key.HostnameEntry {
 				group, kind, name = plan.GroupIstio, plan.KindHostname, naming.FleetHost(b.Name, p.Service.Namespace)
 			}
 			backends = append(backends, map[string]any{
@@ -134,7 +134,7 @@ func route(p *plan.Plan) map[string]any {
 // requests to an address outside of the cluster.
 func backend(p *plan.Plan, b *plan.Backend) iter.Seq2[key.Key, any] {
 	return func(yield func(key.Key, any) bool) {
-		switch b.Hostname {
+		switch b.HostnameBackend {
 		case key.HostnameExternal:
 			yield(b.Key, externalName(p, b))
 		case key.HostnameEntry:
@@ -160,7 +160,7 @@ func slice(p *plan.Plan, b *plan.Backend) *applydiscovery.EndpointSliceApplyConf
 	l[discoveryv1.LabelManagedBy] = "fusioninfer.io"
 	family := discoveryv1.AddressTypeIPv4
 	switch {
-	case b.Hostname == key.HostnameSlice:
+	case b.HostnameBackend == key.HostnameSlice:
 		// Kubernetes deprecates this type because it gives it no meaning. Gateways do.
 		family = discoveryv1.AddressTypeFQDN
 	case b.IPv6:

@@ -99,13 +99,13 @@ func (p *Plan) simulate(ctx context.Context, s *simulation, fleet, changes []obj
 	if err != nil {
 		return comparison{}, err
 	}
-	before := s.picture()
+	before := s.settledFleet()
 	more, err := p.change(ctx, s, changes, warnings)
 	streams.warn(more)
 	if err != nil {
 		return comparison{}, err
 	}
-	return compare(before, s.picture()), nil
+	return compare(before, s.settledFleet()), nil
 }
 
 // fromFleet is what messages call the files of the fleet.

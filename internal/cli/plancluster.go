@@ -25,7 +25,7 @@ type clusterChange struct {
 	changed, refused, short bool
 }
 
-func compareCluster(id identity, before, after picture) clusterChange {
+func compareCluster(id identity, before, after settledFleet) clusterChange {
 	was, existed := before.clusters[id]
 	is, exists := after.clusters[id]
 	c := clusterChange{Name: id.name, Before: free(was), After: free(is), Overcommitted: overcommitted(is)}

@@ -14,21 +14,22 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
-// A picture is what people read of a settled fleet.
-type picture struct {
+// A settledFleet is what a plan shows of a fleet once nothing changes any more.
+type settledFleet struct {
 	services, clusters map[identity]object
 	refused            map[identity]string
 	lost               map[config]bool
 	// pods has what the replicas of each service run.
 	pods map[identity]map[string]runningPods
 	// pending is what waits for capacity in the clusters.
-	pending []pendingChange
+	pending []pendingRequest
 	// deleting are the Objects that wait for a cluster that does not answer.
 	deleting []object
 }
 
-func (s *simulation) picture() picture {
-	p := picture{services: map[identity]object{}, clusters: map[identity]object{}, refused: s.refusals(), lost: s.lost, pods: map[identity]map[string]runningPods{}}
+// settledFleet reads the fleet as it is now.
+func (s *simulation) settledFleet() settledFleet {
+	p := settledFleet{services: map[identity]object{}, clusters: map[identity]object{}, refused: s.refusals(), lost: s.lost, pods: map[identity]map[string]runningPods{}}
 	for _, o := range s.all() {
 		id := identityOf(o)
 		if !ofCluster(o) {
@@ -40,7 +41,7 @@ func (s *simulation) picture() picture {
 		for _, i := range list {
 			m, _ := i.(map[string]any)
 			field := func(f string) string { t, _ := m[f].(string); return t }
-			p.pending = append(p.pending, pendingChange{field("namespace"), field("name"), id.name, field("message")})
+			p.pending = append(p.pending, pendingRequest{field("namespace"), field("name"), id.name, field("message")})
 		}
 	}
 	for _, at := range s.store.objects {
@@ -64,9 +65,9 @@ const (
 
 // A comparison is a fleet before and after a change. Its YAML is the format of the command.
 type comparison struct {
-	Services []serviceChange `json:"services"`
-	Clusters []clusterChange `json:"clusters"`
-	Pending  []pendingChange `json:"pending,omitempty"`
+	Services []serviceChange  `json:"services"`
+	Clusters []clusterChange  `json:"clusters"`
+	Pending  []pendingRequest `json:"pending,omitempty"`
 }
 
 // A serviceChange is a service before and after a change.
@@ -96,39 +97,39 @@ type placement struct {
 	OutOfReach bool `json:"outOfReach,omitempty"`
 }
 
-// A pendingChange is what a service waits for in a cluster after the change.
-type pendingChange struct {
+// A pendingRequest is what a service waits for in a cluster, and why.
+type pendingRequest struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Cluster   string `json:"cluster"`
 	Message   string `json:"message"`
 }
 
-// both returns the identities of two maps, sorted.
-func both(a, b map[identity]object) []identity {
+// idsOfEither returns the identities that either of two maps has, sorted.
+func idsOfEither(a, b map[identity]object) []identity {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return slices.SortedFunc(maps.Keys(all), func(a, b identity) int { return strings.Compare(a.nice(), b.nice()) })
 }
 
-func compare(before, after picture) comparison {
+func compare(before, after settledFleet) comparison {
 	c := comparison{Services: []serviceChange{}, Clusters: []clusterChange{}}
-	for _, id := range both(before.services, after.services) {
+	for _, id := range idsOfEither(before.services, after.services) {
 		if s := compareService(id, before, after); s != nil {
 			c.Services = append(c.Services, *s)
 		}
 	}
-	for _, id := range both(before.clusters, after.clusters) {
+	for _, id := range idsOfEither(before.clusters, after.clusters) {
 		c.Clusters = append(c.Clusters, compareCluster(id, before, after))
 	}
-	c.Pending = slices.SortedStableFunc(slices.Values(after.pending), func(a, b pendingChange) int {
+	c.Pending = slices.SortedStableFunc(slices.Values(after.pending), func(a, b pendingRequest) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return c
 }
 
 // compareService returns nil for a service outside of the fleet.
-func compareService(id identity, before, after picture) *serviceChange {
+func compareService(id identity, before, after settledFleet) *serviceChange {
 	was, existed := before.services[id]
 	is, exists := after.services[id]
 	s := &serviceChange{Namespace: id.namespace, Name: id.name, Before: before.placements(was), After: after.placements(is)}
@@ -168,14 +169,14 @@ func compareService(id identity, before, after picture) *serviceChange {
 
 // lacks tells whether something of a service is in no cluster that answers, or where it has to
 // leave, or waits for capacity where the service is. The latter are pods that have grown.
-func (p picture) lacks(o object, in []placement) bool {
+func (p settledFleet) lacks(o object, in []placement) bool {
 	return conditionOf(o, observe.IsPlaced) != "True" || slices.ContainsFunc(in, func(at placement) bool { return at.OutOfReach || p.waits(o, at.Cluster) != "" })
 }
 
 // waits returns what a service waits for in a cluster of its placement.
-func (p picture) waits(o object, cluster string) string {
+func (p settledFleet) waits(o object, cluster string) string {
 	name, namespace := serviceOf(o)
-	i := slices.IndexFunc(p.pending, func(w pendingChange) bool {
+	i := slices.IndexFunc(p.pending, func(w pendingRequest) bool {
 		return w.Namespace == namespace && w.Name == name && w.Cluster == nameOf(o, cluster)
 	})
 	if i < 0 {
@@ -191,7 +192,7 @@ func inFleet(o object) bool {
 
 // why returns the reasons of the clusters that the service has left. If something of it is not
 // placed, it returns those of all clusters.
-func (p picture) why(s *serviceChange, is object, refused string, incomplete bool) []string {
+func (p settledFleet) why(s *serviceChange, is object, refused string, incomplete bool) []string {
 	if refused != "" {
 		return problems("refused: " + refused)
 	}
@@ -224,7 +225,7 @@ func (p picture) why(s *serviceChange, is object, refused string, incomplete boo
 }
 
 // stays names the clusters out of reach in which a deleted service stays until they answer.
-func (p picture) stays(was object) []string {
+func (p settledFleet) stays(was object) []string {
 	in := map[config]bool{}
 	for _, o := range p.deleting {
 		if ref, _ := configOfObject(o); controlledBy(o, was) {
@@ -243,7 +244,7 @@ func (p picture) stays(was object) []string {
 
 // placements returns the clusters in which something of a service runs. One without a placement runs beside the control
 // plane, and its status lists no clusters.
-func (p picture) placements(o object) []placement {
+func (p settledFleet) placements(o object) []placement {
 	if isService(o) && !inFleet(o) && p.refused[identityOf(o)] == "" {
 		return []placement{{Cluster: text.Cluster(""), State: v1alpha1.StatePlaced}}
 	}

@@ -23,7 +23,7 @@ type sharedRefusal struct {
 	why   string
 }
 
-// sharedRefusals returns why those of some XRs are refused that are. Each reason is there once for a kind.
+// sharedRefusals groups those of some XRs that are refused, by their kind and the reason.
 func sharedRefusals(refused map[identity]string, ids []identity) []*sharedRefusal {
 	type reason struct{ kind, why string }
 	var all []*sharedRefusal

@@ -209,7 +209,7 @@ func (l *loading) served(p *parsed, adapters []adapter) (modelroute.Model, bool)
 	return m, true
 }
 
-// readRecord reads what the former rewrite says of what is loaded. A claim that was made anew is empty.
+// readRecord reads what the former rewrite says of what is loaded. A claim that was recreated is empty.
 func (l *loading) readRecord() {
 	if l.former == nil {
 		return

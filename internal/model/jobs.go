@@ -46,12 +46,12 @@ var jobView = incoming.NewView[jobStatus]()
 const (
 	// maxJobs is the most Jobs of a model at once, in all clusters that answer.
 	maxJobs = 128
-	// retryAfter is how long after it has failed for good a Job is made anew. Only somebody else can fail
+	// retryAfter is how long after it has failed for good a Job is recreated. Only somebody else can fail
 	// it: its own container starts again for ever.
 	retryAfter = 10 * time.Minute
 )
 
-// readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so made anew.
+// readJob reads how far a Job is. It tells whether it failed so long ago that it is left out once, and so recreated.
 func (r *observedState) readJob(j *job, now time.Time) (failed bool) {
 	found, state := remote.Unwrap(r.req.Observed(j.key))
 	s := jobView.In(found)

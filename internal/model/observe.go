@@ -68,7 +68,7 @@ func observeModel(req incoming.Request, p *parsed, now time.Time) (*observedStat
 	return r, r.readAdapters(p, now)
 }
 
-// readService reads the service. Behind a claim that was made anew there may be two: one of them is being
+// readService reads the service. Behind a claim that was recreated there may be two: one of them is being
 // deleted.
 func (r *observedState) readService() {
 	found, resolved := r.req.Required(serviceRequirement)

@@ -112,7 +112,7 @@ func AdapterDirectory(owner, target string, source ...string) string {
 }
 
 // AdapterJob is the name of a Job that loads an adapter. It has a hash of what its pods are made from, because
-// the template of a Job cannot change. The claim is in the hash too, because one that is made anew is empty.
+// the template of a Job cannot change. The claim is in the hash too, because one that is recreated is empty.
 func AdapterJob(s Identity, directory, claimUID, pods string) string {
 	return Shorten(s.Name+"-adapter", Digest("adapter", s.Namespace, s.Name, directory, claimUID, pods), MaxLabel)
 }

@@ -65,7 +65,7 @@ const AnnotationPicksApart = "fusioninfer.io/picks-apart"
 const AnnotationExtra = "fusioninfer.io/extra"
 
 // Annotations of a LeaderWorkerSet about failures in its group: how many it knows of, for which of
-// them its pods were made anew last, and the leader pod with which it served last. The second one is
+// them its pods were last recreated, and the leader pod with which it served last. The second one is
 // on the pods, too.
 const (
 	AnnotationGroupFailures = "fusioninfer.io/group-failures"

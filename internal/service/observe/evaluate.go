@@ -242,7 +242,7 @@ func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
 	s := e.byKey[r.Key]
 	starting := []string{ReasonUpdating, ReasonNotReady}
 	if !c.Target.Remote() {
-		// An Object keeps the note while its cluster is made anew.
+		// An Object keeps the note while its cluster is recreated.
 		starting = append(starting, ReasonNotReported)
 	}
 	starts := s != nil && slices.Contains(starting, s.reason) && (pods == nil || pods.unscheduled == 0)

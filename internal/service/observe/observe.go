@@ -85,7 +85,7 @@ func (r *ObservedState) composed(k key.Key) incoming.Object {
 // composedBy returns an object that an owner composes under a key. Crossplane observes what the XR refers to (composition_functions.go of
 // v2, ObserveComposedResources). Whoever replaces the whole XR, as kubectl replace does, takes these references away. What guards running
 // pods goes by what the service controls all the same: a new template would restart all replicas at once, another port or selector
-// would cut them off, and an InferenceRole has a number that others have set. Everything else is made anew.
+// would cut them off, and an InferenceRole has a number that others have set. Everything else is recreated.
 func composedBy(req incoming.Request, owner string, k key.Key) incoming.Object {
 	o := req.Observed(k)
 	if o.Exists() {

@@ -29,7 +29,7 @@ type container struct {
 	containerStatus
 
 	// stays tells that the container has to run as long as its pod. Its exit code does not matter: it does not
-	// serve any more, and LeaderWorkerSet makes its replica anew as soon as it is started again.
+	// serve any more, and LeaderWorkerSet recreates its replica as soon as it is started again.
 	stays bool
 }
 

@@ -84,7 +84,7 @@ func lastScaling(req incoming.Request) scaledStatus {
 }
 
 // lastReplicas is the number of replicas that a role had last, or nil. What exists misses those that wait for capacity, or are just
-// being made anew. Only the number of the InferenceRole is for one cluster: what a role wanted is the sum over all of a placement, until
+// being recreated. Only the number of the InferenceRole is for one cluster: what a role wanted is the sum over all of a placement, until
 // the status is written without it.
 func (s scaledStatus) lastReplicas(role string, placed bool) *int32 {
 	c := s.Status.Components[role]
@@ -116,7 +116,7 @@ func scaleView(o incoming.Object) plan.ScaleView {
 func inRange(n int32) bool { return n >= 0 && n <= v1alpha1.MaxReplicas }
 
 // runningReplicas are the numbers of replicas that exist, by the names of their roles. They go by the highest index,
-// so that a replica that is being made anew counts. All roles are counted at once, because a spec may have very many
+// so that a replica that is being recreated counts. All roles are counted at once, because a spec may have very many
 // before it is refused.
 func runningReplicas(req incoming.Request) map[string]int32 {
 	all := map[string]int32{}

@@ -134,7 +134,7 @@ func (r *ObservedState) forgetsModels() field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "model", "cacheRef", "name"), text.Value(s.Name), s.Missing+": InferenceModels may name this service, and its endpoint picker would not read them any more")}
 }
 
-// readModelCache reads the ModelCache. Behind a claim that was made anew there may be two: one of them
+// readModelCache reads the ModelCache. Behind a claim that was recreated there may be two: one of them
 // is being deleted.
 func readModelCache(s *plan.SharedCache, found []incoming.Object) {
 	o := found[0]

@@ -112,7 +112,7 @@ func (c *ClusterPlan) mayUse(s naming.Identity, view *WeightsView, running *Runn
 		case view.complete(of):
 			return true
 		case claim.Deleting:
-			return false // It would be made anew, and be empty.
+			return false // It would be recreated, and be empty.
 		}
 		return !view.Unfinished(of.Weights, of.ClaimName) || runsFormerAsGiven
 	}

@@ -196,7 +196,7 @@ func (g gangPolicy) podGroup(k key.Key, name, clusterQueue string, roles []*Role
 	}
 	if !known {
 		// Only the newest template's requests are known, and a held replica runs a former one. Volcano enqueues no gang whose
-		// resources the queue or the cluster lacks, so pods that are made anew would wait for room that they do not need.
+		// resources the queue or the cluster lacks, so pods that are recreated would wait for room that they do not need.
 		// Without the field, it looks at the pods alone (pkg/scheduler/plugins/overcommit of v1.14.1).
 		pg.MinResources = nil
 	}

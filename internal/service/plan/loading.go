@@ -25,7 +25,7 @@ Weights are loaded in these steps, in each cluster by itself:
     request starts them, it stays until the newest ones are there, and these are loaded meanwhile. One that the newest templates mount stays.
 
 A Job restarts its container for ever, with the kubelet's back-off of at most five minutes. If something
-fails the Job all the same, it is made anew after retryAfter.
+fails the Job all the same, it is recreated after retryAfter.
 
 The pods of a Job have random names. So in another cluster, a collection finds them by their label while the
 Job has pods, and Objects observe a few of them. A collection alone would not do: its Objects are ready at
@@ -111,7 +111,7 @@ type JobView struct {
 	Failed time.Time
 }
 
-// retryAfter is how long after it has failed for good a Job is made anew.
+// retryAfter is how long after it has failed for good a Job is recreated.
 const retryAfter = 10 * time.Minute
 
 // load decides which claims and Jobs each cluster has, and which replicas wait for weights.
@@ -222,7 +222,7 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view
 }
 
 // loaded tells whether the weights are known to be in the claim, and whether a Job that exists loads into that claim. A
-// claim that was made anew is empty, whatever was loaded into the former one. While the cluster of a Job does
+// claim that was recreated is empty, whatever was loaded into the former one. While the cluster of a Job does
 // not say when the Job was made, the Job stays.
 func (l *Loading) loaded(w *Weights, claim *ClaimView, view *WeightsView, job JobView) (done, current bool) {
 	uid, done := view.Loaded(w.Hash, w.ClaimName)

@@ -76,7 +76,7 @@ type Plan struct {
 	// PodMonitors say how Prometheus finds pods. If it is nil, none are rendered.
 	PodMonitors *inputv1alpha1.PodMonitors
 	// Failed are the names of the replicas that have just failed, so that the rest of their groups is
-	// made anew.
+	// recreated.
 	Failed []string
 	// Due is when a grace period of a failed replica ends, a replica counts as started, or a cluster is left that is out of reach.
 	// Zero if nothing is due.
@@ -234,10 +234,10 @@ type Replica struct {
 	Pin, FormerPin *capacity.Pin
 	// Note is written on its object.
 	Note scheduling.Note
-	// Recovery is noted on its LeaderWorkerSet. Remade tells that its pods are made anew now, because
+	// Recovery is noted on its LeaderWorkerSet. Recreated tells that its pods are recreated now, because
 	// another replica of its group has failed.
-	Recovery Recovery
-	Remade   bool
+	Recovery  Recovery
+	Recreated bool
 	// LastFailure is noted on its LeaderWorkerSet, until it serves.
 	LastFailure Failure
 	// Held replicas keep their pods as they are: the capacity for what they request now is not

@@ -13,13 +13,13 @@ import (
 /*
 A replica of a role with the policy InferGroupRestart has failed if LeaderWorkerSet made its leader
 pod anew after it had served, from the same template. LeaderWorkerSet does so whenever a container
-of the replica restarts, or a pod of it is deleted. The rest of the group is then made anew, too.
+of the replica restarts, or a pod of it is deleted. The rest of the group is then recreated, too.
 
 Nothing here goes by when that is noticed. Each LeaderWorkerSet has a note (Recovery): how many
 failures of its group it knows of, and its own leader pod. A failure is one more than the failed
 replica knows of. So the same observation gives the same number, however often it is seen, and
 wherever an apply stopped half way. A replica that knows of fewer failures than another one of its
-group is made anew. The failed replica has new pods already. Its note forgets the former leader with
+group is recreated. The failed replica has new pods already. Its note forgets the former leader with
 the same apply, and has no leader until it serves again. So a replica that never serves again does
 not fail once more.
 */
@@ -28,7 +28,7 @@ not fail once more.
 type Recovery struct {
 	// Failures in its group that the replica knows of.
 	Failures int64
-	// Restart is the failure for which its pods were made anew last. It is on the pods, too, so that
+	// Restart is the failure for which its pods were last recreated. It is on the pods, too, so that
 	// LeaderWorkerSet replaces them when it changes.
 	Restart int64
 	// Leader is the pod with which the replica served last. The zero value means that the replica
@@ -76,7 +76,7 @@ func (p *Plan) WatchesLeaders() bool {
 	return slices.ContainsFunc(p.Roles, func(r *Role) bool { return r.Recovery == v1alpha1.RecoverGroup })
 }
 
-// recover decides which replicas are made anew because another one of their group has failed. Of
+// recover decides which replicas are recreated because another one of their group has failed. Of
 // other clusters not all pods are read.
 func (p *Plan) recover(running *RunningView) {
 	for i := range p.Clusters {
@@ -108,7 +108,7 @@ func (p *Plan) recoverGroup(replicas []Replica, running *RunningView) {
 			r.recover(failures, failed[i], running)
 			continue
 		}
-		// Without the policy nothing is made anew, and the pods keep what they have.
+		// Without the policy nothing is recreated, and the pods keep what they have.
 		r.Recovery = Recovery{Failures: failures, Restart: r.Recovery.Restart}
 	}
 }
@@ -125,7 +125,7 @@ func (r *Replica) recover(failures int64, failed bool, running *RunningView) {
 		note.Leader = LeaderID{}
 	case known < failures:
 		note.Leader = LeaderID{}
-		note.Restart, r.Remade = failures, true
+		note.Restart, r.Recreated = failures, true
 	case seen && leader.Ready && state.Serving:
 		note.Leader = leader.LeaderID
 	}

@@ -44,10 +44,10 @@ func TestRecover(t *testing.T) {
 	}
 	type outcome struct {
 		First, Second Recovery
-		// Remade are the replicas that are made anew.
-		Remade []string
-		Failed []string
-		Due    time.Time
+		// Recreated are the replicas that are made anew.
+		Recreated []string
+		Failed    []string
+		Due       time.Time
 	}
 	cases := map[string]struct {
 		reason        string
@@ -81,12 +81,12 @@ func TestRecover(t *testing.T) {
 		"Failed": {
 			reason: "Another leader of the same template is a failure.",
 			first:  replica{starting, noted(4, 3, "a"), unready("b")}, second: replica{serving, noted(4, 4, ""), ready("x")},
-			want: outcome{First: noted(5, 3, ""), Second: noted(5, 5, ""), Remade: []string{"second"}, Failed: []string{"first"}},
+			want: outcome{First: noted(5, 3, ""), Second: noted(5, 5, ""), Recreated: []string{"second"}, Failed: []string{"first"}},
 		},
 		"FailedAndBack": {
 			reason: "It serves again, and still its group is made anew.",
 			first:  replica{serving, noted(0, 0, "a"), ready("b")}, second: replica{State: serving},
-			want: outcome{First: noted(1, 0, ""), Second: noted(1, 1, ""), Remade: []string{"second"}, Failed: []string{"first"}},
+			want: outcome{First: noted(1, 0, ""), Second: noted(1, 1, ""), Recreated: []string{"second"}, Failed: []string{"first"}},
 		},
 		"SecondAppliedOnly": {
 			reason: "An apply that stopped half way gives the same number again.",
@@ -96,7 +96,7 @@ func TestRecover(t *testing.T) {
 		"FirstAppliedOnly": {
 			reason: "The failed replica was written, and the other one was not.",
 			first:  replica{starting, noted(5, 3, ""), unready("b")}, second: replica{serving, noted(4, 4, ""), ready("x")},
-			want: outcome{First: noted(5, 3, ""), Second: noted(5, 5, ""), Remade: []string{"second"}},
+			want: outcome{First: noted(5, 3, ""), Second: noted(5, 5, ""), Recreated: []string{"second"}},
 		},
 		"ActedUpon": {
 			reason: "What was acted upon is not acted upon again.",
@@ -111,7 +111,7 @@ func TestRecover(t *testing.T) {
 		"FirstIsRemade": {
 			reason: "A replica that is made anew is not taken for one that fails.",
 			first:  replica{serving, noted(4, 4, "a"), ready("a")}, second: replica{starting, noted(5, 3, ""), Leader{}},
-			want: outcome{First: noted(5, 5, ""), Second: noted(5, 3, ""), Remade: []string{"first"}},
+			want: outcome{First: noted(5, 5, ""), Second: noted(5, 3, ""), Recreated: []string{"first"}},
 		},
 		"Updated": {
 			reason: "A leader of another revision was made for an update.",
@@ -146,7 +146,7 @@ func TestRecover(t *testing.T) {
 		"AfterGracePeriod": {
 			reason: "It does not.", grace: time.Minute,
 			first: replica{starting, noted(0, 0, "a"), unready("b")}, second: replica{State: serving},
-			want: outcome{First: noted(1, 0, ""), Second: noted(1, 1, ""), Remade: []string{"second"}, Failed: []string{"first"}},
+			want: outcome{First: noted(1, 0, ""), Second: noted(1, 1, ""), Recreated: []string{"second"}, Failed: []string{"first"}},
 		},
 	}
 	for name, tc := range cases {
@@ -167,8 +167,8 @@ func TestRecover(t *testing.T) {
 			})
 			got := outcome{First: replicas[0].Recovery, Second: replicas[1].Recovery, Failed: p.Failed, Due: p.Due}
 			for _, r := range replicas {
-				if r.Remade {
-					got.Remade = append(got.Remade, r.Name)
+				if r.Recreated {
+					got.Recreated = append(got.Recreated, r.Name)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -191,7 +191,7 @@ func TestRecoverNobody(t *testing.T) {
 	p.recover(&RunningView{Recovery: func(k key.Key) Recovery { return notes[k.Name] }})
 	var got []Recovery
 	for _, r := range replicas {
-		if r.Remade {
+		if r.Recreated {
 			t.Errorf("%s is made anew", r.Key)
 		}
 		got = append(got, r.Recovery)

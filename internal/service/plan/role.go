@@ -31,7 +31,7 @@ type Role struct {
 	EnginePort int32
 	// TLS tells that the engine serves HTTPS only.
 	TLS bool
-	// Recovery says what is made anew when a pod fails. RestartGrace is how long a failed replica may
+	// Recovery says what is recreated when a pod fails. RestartGrace is how long a failed replica may
 	// take to serve again before the rest of its group is.
 	Recovery     v1alpha1.RecoveryPolicy
 	RestartGrace time.Duration

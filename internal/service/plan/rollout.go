@@ -192,7 +192,7 @@ func (r *Replica) hold(running *RunningView, released bool) {
 	if r.Held {
 		r.RunningRevision, r.RunningPodGroup = pods, state.RunningPodGroup
 		if r.Template == nil && state.Size > 0 && state.Size != r.Nodes {
-			// A LeaderWorkerSet that is made anew meanwhile makes pods of the newest template, and as many as before. No
+			// A LeaderWorkerSet that is recreated meanwhile makes pods of the newest template, and as many as before. No
 			// generation was granted for these.
 			r.Generation = 0
 		}

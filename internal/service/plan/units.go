@@ -57,10 +57,10 @@ func (u *unit) state(running *RunningView) rollout.Unit {
 	return s
 }
 
-// stateOf returns the state of a replica. It does not serve while its pods are made anew, or parts of its unit do not run.
+// stateOf returns the state of a replica. It does not serve while its pods are recreated, or parts of its unit do not run.
 func (r *RunningView) stateOf(replica *Replica) rollout.State {
 	s := r.Replica(replica.Key)
-	s.Serving = s.Serving && !replica.Remade && !replica.Partial
+	s.Serving = s.Serving && !replica.Recreated && !replica.Partial
 	return s
 }
 

@@ -101,7 +101,7 @@ func weightsOf(m *v1alpha1.Model, s naming.Identity) *Weights {
 }
 
 // name of what a service has for its weights. In another cluster, several tenants may share a namespace.
-// A ModelCache that is made anew has another claim: that of the former one may be there until no pod
+// A ModelCache that is recreated has another claim: that of the former one may be there until no pod
 // uses it.
 func (w *Weights) name(s naming.Identity) string {
 	if s.OfCache {

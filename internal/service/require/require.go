@@ -242,7 +242,7 @@ func pods(r *fnv1.Requirements, p *plan.Plan) {
 }
 
 // loaders requires the pods of the Jobs that load weights, to say why one fails. It also requires a claim for
-// weights that somebody else has made in the cluster of the XR, to see when it is made anew. In another cluster,
+// weights that somebody else has made in the cluster of the XR, to see when it is recreated. In another cluster,
 // these pods are the Objects of a collection, which are required once the provider has said which they are.
 func loaders(req incoming.Request, r *fnv1.Requirements, p *plan.Plan) {
 	for i := range p.Clusters {

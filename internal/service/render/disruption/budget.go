@@ -16,7 +16,7 @@ import (
 // Without another replica, a budget would only keep nodes from being drained.
 //
 // A budget counts pods, and all but one have to be ready for an eviction. That protects whole
-// replicas: when a pod is evicted, LeaderWorkerSet makes all pods of its replica anew, and no other
+// replicas: when a pod is evicted, LeaderWorkerSet recreates all pods of its replica, and no other
 // one may be evicted until they are ready. maxUnavailable would not do: it counts the pods that
 // exist, and between two generations of a replica there are none
 // (pkg/controller/disruption/disruption.go of Kubernetes v1.36). Pods that are not ready may be

@@ -256,7 +256,7 @@ func (r *Renderer) LeaderWorkerSet(cluster *plan.ClusterPlan, replica *plan.Repl
 		o.Fields["spec"] = hold(o.Fields["spec"].GetStructValue(), replica.Size)
 	}
 	if replica.Template != nil {
-		// A LeaderWorkerSet that is made anew meanwhile has the same pods.
+		// A LeaderWorkerSet that is recreated meanwhile has the same pods.
 		kube.CopyChild(o, "spec").Fields["leaderWorkerTemplate"] = structpb.NewStructValue(replica.Template)
 		kube.CopyChild(metadata, "labels").Fields[naming.LabelSpecHash] = structpb.NewStringValue(replica.Revision)
 	}

@@ -1,4 +1,4 @@
-// Package loader has what the pods of Jobs are made from that load weights or adapters into a claim.
+// Package loader builds the specs of the Jobs that load weights or adapters into a claim, and of their pods.
 package loader
 
 import (

@@ -1,4 +1,5 @@
-// Package endpoint renders the Service of an InferenceService that has no router.
+// Package endpoint renders the Service that selects the workers of an InferenceService without a router. It stays when the
+// service gets a router later.
 package endpoint
 
 import (

@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
@@ -18,20 +19,15 @@ func (p *Plan) extraDemand(running *RunningView, pods []map[string]int64) map[st
 	p.extra = make(map[string]map[string][]extraUnit, len(p.snapshot.States))
 	elsewhere := p.movable()
 	for name := range p.snapshot.States {
-		ids := p.beyond(name, running, func() *ClusterPlan { return p.wanted(name, elsewhere) })
+		wanted := sync.OnceValue(func() *ClusterPlan { return p.wanted(name, elsewhere) })
+		ids := p.beyond(name, running, wanted)
 		if *p.Rollout.MaxSurge == 0 && len(ids) == 0 {
 			continue
 		}
-		p.extra[name] = p.extraUnits(p.wanted(name, elsewhere), ids, running)
-		all[name] = p.requestExtra(p.empty(name), p.extra[name], pods)
+		p.extra[name] = p.extraUnits(wanted(), ids, running)
+		all[name] = p.requestExtra(wanted(), p.extra[name], pods)
 	}
 	return all
-}
-
-// empty is the plan of a cluster before anything is placed there.
-func (p *Plan) empty(cluster string) *ClusterPlan {
-	c := p.layout(scheduling.Target{Cluster: cluster}, func(key.ReplicaID) bool { return false })
-	return &c
 }
 
 // movable are the replicas that are ready in any cluster and may move to another one. Outside of the fleet none moves. Nor does any under

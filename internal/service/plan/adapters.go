@@ -188,14 +188,11 @@ func (p *Plan) adapterClaim(c *ClusterPlan, exists *ClaimView, named map[string]
 	case exists != nil && (p.Adapters != nil || c.usesFormer(running) || named[exists.cache(p.Service).ClaimName]):
 		claim := exists.cache(p.Service)
 		return &claim
-	case exists != nil || p.Adapters == nil:
+	case exists != nil || p.Adapters == nil || !c.hasReplicas():
 		return nil
 	}
-	for range c.Replicas() {
-		a := p.Adapters
-		return &Cache{Key: c.Key(key.PersistentVolumeClaim, forAdapters), ClaimName: a.ClaimName, Size: a.Size, StorageClassName: a.StorageClassName, AccessMode: string(a.AccessMode)}
-	}
-	return nil
+	a := p.Adapters
+	return &Cache{Key: c.Key(key.PersistentVolumeClaim, forAdapters), ClaimName: a.ClaimName, Size: a.Size, StorageClassName: a.StorageClassName, AccessMode: string(a.AccessMode)}
 }
 
 // RefuseOtherClaim refuses a spec that says something else than what the claim for adapters was made with. The

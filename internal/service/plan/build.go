@@ -198,7 +198,7 @@ func everyReplica(key.ReplicaID) bool { return true }
 // layout returns the plan of one cluster: all groups, with those of their replicas for which in is true, and without gangs. Other
 // replicas are not even made, for there may be a thousand clusters, and thousands of replicas.
 func (p *Plan) layout(t scheduling.Target, in func(key.ReplicaID) bool) ClusterPlan {
-	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint(), ofCache: p.Service.OfCache}
+	c := ClusterPlan{Target: t, Base: baseName(p.Service, t), Endpoint: p.endpoint()}
 	c.Groups = make([]Group, p.groups)
 	for i := range c.Groups {
 		c.Groups[i] = p.group(&c, int32(i), in)

@@ -1,6 +1,9 @@
 package plan
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Replicas yields the replicas of all clusters that are rendered, in the order of the plan.
 // Pending replicas are left out.
@@ -19,4 +22,9 @@ func (p *Plan) Replicas() iter.Seq2[*ClusterPlan, *Replica] {
 // Replicas yields the replicas of the cluster that are rendered, in the order of the plan.
 func (c *ClusterPlan) Replicas() iter.Seq[*Replica] {
 	return func(yield func(*Replica) bool) { eachReplica(c.Groups, yield) }
+}
+
+// hasReplicas tells whether there are any.
+func (c *ClusterPlan) hasReplicas() bool {
+	return slices.ContainsFunc(c.Groups, func(g Group) bool { return len(g.Replicas) > 0 })
 }

@@ -197,7 +197,7 @@ func (c *ClusterPlan) loadNewest(p *Plan, claim *ClaimView, unused []Cache, view
 	c.Loading = l
 	// A role that sleeps has run here with former weights, and wakes with the newest ones.
 	wakes := len(unused) > 0 && !c.Leaving && p.runsFromZero()
-	l.Wanted = wakes || c.wantsWeights()
+	l.Wanted = wakes || !c.Leaving && (p.Service.OfCache || c.hasReplicas())
 	job := view.Job(l.Job)
 	done, current := l.loaded(w, claim, view, job)
 	l.Done = done || current && job.Complete
@@ -240,15 +240,6 @@ func (l *Loading) loaded(w *Weights, claim *ClaimView, view *WeightsView, job Jo
 	}
 	return done && (named.UID == "" || uid == "" || named.UID == uid),
 		job.Exists && (job.Created.IsZero() || !job.Created.Before(named.Created))
-}
-
-// wantsWeights tells whether the weights are to be there: for replicas, or because a ModelCache names the
-// cluster.
-func (c *ClusterPlan) wantsWeights() bool {
-	for range c.Replicas() {
-		return !c.Leaving
-	}
-	return c.ofCache && !c.Leaving
 }
 
 // await holds the replicas that run with another template until the newest weights are there.

@@ -176,9 +176,6 @@ type ClusterPlan struct {
 	HasFormer bool
 	// Loading is how the newest weights get here. It is nil without a cache.
 	Loading *Loading
-
-	// ofCache tells that the plan is that of a ModelCache, which wants weights without replicas.
-	ofCache bool
 }
 
 // An Endpoint is the Service of a service without a router.

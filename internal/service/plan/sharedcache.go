@@ -59,7 +59,7 @@ func (p *Plan) ModelSource() string {
 
 // loading says how the weights get to a cluster: the ModelCache loads them, and the service waits.
 func (s *SharedCache) loading(c *ClusterPlan) *Loading {
-	l := &Loading{Wanted: c.wantsWeights(), Shared: &v1alpha1.CacheStatus{State: v1alpha1.CacheLoading}}
+	l := &Loading{Wanted: !c.Leaving && c.hasReplicas(), Shared: &v1alpha1.CacheStatus{State: v1alpha1.CacheLoading}}
 	name, of := s.fleetNames[c.Target.Cluster], "ModelCache "+s.Name
 	state, known := s.States[name]
 	switch {

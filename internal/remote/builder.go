@@ -105,9 +105,9 @@ type collection struct {
 }
 
 type collectionSpec struct {
-	ObserveObjects    observeObjects    `json:"observeObjects"`
-	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
-	ObjectTemplate    *objectTemplate   `json:"objectTemplate,omitempty"`
+	ObserveObjects    observeObjects             `json:"observeObjects"`
+	ProviderConfigRef v1alpha1.ProviderConfigRef `json:"providerConfigRef"`
+	ObjectTemplate    *objectTemplate            `json:"objectTemplate,omitempty"`
 }
 
 type observeObjects struct {
@@ -192,9 +192,10 @@ func (b ObjectBuilder) namespace() string {
 	return b.Namespace
 }
 
-func (b ObjectBuilder) ref() providerConfigRef {
+func (b ObjectBuilder) ref() v1alpha1.ProviderConfigRef {
+	ref := b.Config
 	if b.ClusterScoped {
-		return providerConfigRef{Name: b.Config.Name}
+		ref.Kind = ""
 	}
-	return providerConfigRef{Kind: b.Config.Kind, Name: b.Config.Name}
+	return ref
 }

@@ -41,9 +41,9 @@ type object struct {
 }
 
 type objectSpec struct {
-	ForProvider       forProvider       `json:"forProvider"`
-	ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
-	Readiness         readiness         `json:"readiness"`
+	ForProvider       forProvider                `json:"forProvider"`
+	ProviderConfigRef v1alpha1.ProviderConfigRef `json:"providerConfigRef"`
+	Readiness         readiness                  `json:"readiness"`
 	// Watch requests a watch of the remote object, if the provider has watches enabled.
 	Watch bool `json:"watch,omitempty"`
 	// ManagementPolicies say what the provider may do. Unset means everything.
@@ -52,11 +52,6 @@ type objectSpec struct {
 
 type forProvider struct {
 	Manifest *structpb.Struct `json:"manifest"`
-}
-
-type providerConfigRef struct {
-	Kind string `json:"kind,omitempty"`
-	Name string `json:"name"`
 }
 
 type readiness struct {

@@ -41,10 +41,10 @@ type pooled struct {
 	} `json:"spec"`
 }
 
-// A configured object is the part of an Object that names its provider configuration.
+// A configured object is the part of an Object, or of an InferenceCluster, that names a provider configuration.
 type configured struct {
 	Spec struct {
-		ProviderConfigRef providerConfigRef `json:"providerConfigRef"`
+		ProviderConfigRef v1alpha1.ProviderConfigRef `json:"providerConfigRef"`
 	} `json:"spec"`
 }
 
@@ -52,6 +52,11 @@ var (
 	pooledView     = NewDesiredView[pooled]()
 	configuredView = incoming.NewView[configured]()
 )
+
+// ProviderConfigOf returns the provider configuration that an Object or an InferenceCluster names, if it does.
+func ProviderConfigOf(o incoming.Object) v1alpha1.ProviderConfigRef {
+	return configuredView.In(o).Spec.ProviderConfigRef
+}
 
 // A PoolLocation is an InferencePool in a cluster.
 type PoolLocation struct {
@@ -78,7 +83,7 @@ func PoolAt(k key.Key, o incoming.Object) (PoolLocation, bool) {
 		}
 		l.Abandoned = Orphaned(o)
 	}
-	l.Target.Namespace, l.Target.ProviderConfig = p.Metadata.Namespace, v1alpha1.ProviderConfigRef{Kind: ref.Kind, Name: ref.Name}
+	l.Target.Namespace, l.Target.ProviderConfig = p.Metadata.Namespace, *ref
 	if l.Pool = p.Spec.PoolRef.Name; p.Kind == modelroute.KindPool {
 		l.Pool = p.Metadata.Name
 	}

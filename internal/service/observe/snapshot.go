@@ -88,16 +88,6 @@ var (
 	requestData     = incoming.NewPath("data", reservation.RequestKey)
 )
 
-// A configured object is an Object or an InferenceCluster. Both name the provider
-// configuration that reaches a cluster.
-type configured struct {
-	Spec struct {
-		ProviderConfigRef v1alpha1.ProviderConfigRef `json:"providerConfigRef"`
-	} `json:"spec"`
-}
-
-var configuredView = incoming.NewView[configured]()
-
 // readFormer reads which clusters the last status says are not reconciled.
 func readFormer(snapshot *scheduling.Snapshot, req incoming.Request) {
 	former := formerStatus{}
@@ -126,8 +116,7 @@ func readConfigs(snapshot *scheduling.Snapshot, req incoming.Request, p *v1alpha
 	clusters, answered := require.ConfiguredClusters(req)
 	snapshot.ConfigsResolved = answered
 	for _, i := range clusters {
-		c := configuredView.In(i)
-		snapshot.Configs = append(snapshot.Configs, c.Spec.ProviderConfigRef.Name)
+		snapshot.Configs = append(snapshot.Configs, remote.ProviderConfigOf(i).Name)
 	}
 }
 
@@ -168,8 +157,7 @@ func addState(snapshot *scheduling.Snapshot, k key.Key, observed incoming.Object
 	}
 	at := snapshot.States[name]
 	at.Orphaned = at.Orphaned && remote.Orphaned(observed)
-	c := configuredView.In(observed)
-	if ref := c.Spec.ProviderConfigRef; ref.Name != "" {
+	if ref := remote.ProviderConfigOf(observed); ref.Name != "" {
 		found, _ := remote.Unwrap(observed)
 		at.ProviderConfig, at.Namespace = ref, cmp.Or(found.Namespace(), namespaceOfManifest.Text(observed), at.Namespace)
 	}

@@ -3,7 +3,7 @@
 package fleet
 
 import (
-	"iter"
+	"errors"
 	"maps"
 	"slices"
 
@@ -25,36 +25,26 @@ func Render(p *plan.Plan) ([]kube.Object, error) {
 	if p.Schedule == nil {
 		return nil, nil
 	}
-	var all []kube.Object
-	add := func(k key.Key, obj any) error {
-		o, err := kube.Render(k, obj)
-		all = append(all, o)
-		return err
-	}
 	request, err := requestOf(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := add(key.CapacityRequest, request); err != nil {
-		return nil, err
+	var all []kube.Object
+	add := func(k key.Key, obj any) {
+		o, unrendered := kube.Render(k, obj)
+		all, err = append(all, o), errors.Join(err, unrendered)
 	}
+	add(key.CapacityRequest, request)
 	if p.FleetRoute == nil {
-		return all, nil
+		return all, err
 	}
 	if !p.FleetRoute.Ends {
-		if err := add(key.FleetRoute, route(p)); err != nil {
-			return nil, err
-		}
+		add(key.FleetRoute, route(p))
 	}
 	for i := range p.FleetRoute.Backends {
-		b := &p.FleetRoute.Backends[i]
-		for k, obj := range backend(p, b) {
-			if err := add(k, obj); err != nil {
-				return nil, err
-			}
-		}
+		addBackend(p, &p.FleetRoute.Backends[i], add)
 	}
-	return all, nil
+	return all, err
 }
 
 func labels(p *plan.Plan) map[string]string {
@@ -130,18 +120,16 @@ func route(p *plan.Plan) map[string]any {
 	}
 }
 
-// backend yields the objects of a backend by their keys. Through them the Gateway API sends
-// requests to an address outside of the cluster.
-func backend(p *plan.Plan, b *plan.Backend) iter.Seq2[key.Key, any] {
-	return func(yield func(key.Key, any) bool) {
-		switch b.HostnameBackend {
-		case key.HostnameExternal:
-			yield(b.Key, externalName(p, b))
-		case key.HostnameEntry:
-			yield(b.Key, serviceEntry(p, b))
-		default:
-			_ = yield(b.Key, service(p, b)) && yield(b.SliceKey, slice(p, b))
-		}
+// addBackend adds the objects of a backend. Through them the Gateway API sends requests to an address outside of the cluster.
+func addBackend(p *plan.Plan, b *plan.Backend, add func(key.Key, any)) {
+	switch b.HostnameBackend {
+	case key.HostnameExternal:
+		add(b.Key, externalName(p, b))
+	case key.HostnameEntry:
+		add(b.Key, serviceEntry(p, b))
+	default:
+		add(b.Key, service(p, b))
+		add(b.SliceKey, slice(p, b))
 	}
 }
 

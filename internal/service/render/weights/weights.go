@@ -3,6 +3,7 @@ package weights
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -42,17 +43,14 @@ func (r *Renderer) Hash() string { return r.hash }
 // Render returns the claims and the Job of a cluster.
 func (r *Renderer) Render(c *plan.ClusterPlan) ([]kube.Object, error) {
 	var all []kube.Object
-	for i := range c.Caches {
-		o, err := r.claim(c, &c.Caches[i])
-		if err != nil {
-			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", c.Caches[i].ClaimName, err)
-		}
-		all = append(all, o)
+	claims := c.Caches
+	if c.AdapterClaim != nil {
+		claims = append(slices.Clone(claims), *c.AdapterClaim)
 	}
-	if a := c.AdapterClaim; a != nil {
-		o, err := r.claim(c, a)
+	for i := range claims {
+		o, err := r.claim(c, &claims[i])
 		if err != nil {
-			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", a.ClaimName, err)
+			return nil, fmt.Errorf("cannot render PersistentVolumeClaim %q: %w", claims[i].ClaimName, err)
 		}
 		all = append(all, o)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/modelroute"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/remote"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 /*
@@ -182,7 +183,7 @@ func (r *observedState) lostAdapters(p *parsed) field.ErrorList {
 	}
 	lost := r.adapters[slices.IndexFunc(r.adapters, adapter.lost)].target
 	at := slices.IndexFunc(p.spec.Targets, func(t v1alpha1.OwnedTarget) bool { return t.Name == lost })
-	return field.ErrorList{field.Forbidden(field.NewPath("spec", "targets").Index(at).Child("adapter"), in(rewriteKey(r.pools[edited].Target.Cluster), fmt.Sprintf(
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "targets").Index(at).Child("adapter"), text.InCluster(r.pools[edited].Target.Cluster, fmt.Sprintf(
 		"needs status.adapterCache of service %s, because the InferenceModelRewrite was edited and cannot be read: delete the InferenceModelRewrite, or leave the adapter out", p.spec.ServiceName)))}
 }
 

@@ -53,7 +53,7 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 	for i := range state.loading {
 		if cluster := state.pools[i].Target.Cluster; state.loading[i].waits {
 			inCluster[cluster] = "the InferenceModelRewrite waits until the adapters are loaded: see the condition " + AdaptersLoaded
-			missing = append(missing, in(rewriteKey(cluster), inCluster[cluster]))
+			missing = append(missing, text.InCluster(cluster, inCluster[cluster]))
 		}
 	}
 	for _, o := range objects {
@@ -70,7 +70,7 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 		why := state.notReady(o, left)
 		a.Ready[o.Key] = why == ""
 		if why != "" {
-			missing = append(missing, in(o.Key, why))
+			missing = append(missing, text.InCluster(o.Key.Cluster, why))
 			inCluster[o.Key.Cluster] = why
 		}
 	}
@@ -97,14 +97,6 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 
 // notResolved is for a service of which nothing is known.
 const notResolved = "Crossplane has not answered yet which services there are"
-
-// in says in which cluster something is.
-func in(k key.Key, what string) string {
-	if k.Cluster == "" {
-		return what
-	}
-	return "cluster " + k.Cluster + ": " + what
-}
 
 // kinds are those of the objects, as people read them.
 var kinds = map[string]string{key.ConfigMap: "ConfigMap of the name", key.InferenceObjective: modelroute.KindObjective, key.InferenceModelRewrite: modelroute.KindRewrite}

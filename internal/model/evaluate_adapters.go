@@ -52,7 +52,7 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 		l, cluster := &r.loading[i], r.pools[i].Target.Cluster
 		failures := observe.LoaderFailures(r.loaderPods(p, l, cluster))
 		if l.claimUID == "" && len(l.loaded) < len(r.adapters) {
-			loading = append(loading, in(rewriteKey(cluster), "the claim for adapters is not bound yet"))
+			loading = append(loading, text.InCluster(cluster, "the claim for adapters is not bound yet"))
 		}
 		for j := range l.jobs {
 			job := &l.jobs[j]
@@ -61,10 +61,10 @@ func (r *observedState) adaptersLoaded(p *parsed, left deferred) composite.Condi
 			}
 			what := "target " + text.Value(job.adapter.target) + ": "
 			if reasons := failures[job.name]; len(reasons) > 0 {
-				failed = append(failed, in(job.key, what+text.Join(reasons, text.MaxMessage)+", and it tries again"))
+				failed = append(failed, text.InCluster(job.key.Cluster, what+text.Join(reasons, text.MaxMessage)+", and it tries again"))
 				continue
 			}
-			loading = append(loading, in(job.key, what+r.progress(job, left)))
+			loading = append(loading, text.InCluster(job.key.Cluster, what+r.progress(job, left)))
 		}
 	}
 	switch {

@@ -30,6 +30,14 @@ const controlPlane = "the control plane's cluster"
 // Cluster returns the name of a cluster for people. The cluster of the XR has none in a placement.
 func Cluster(name string) string { return cmp.Or(name, controlPlane) }
 
+// InCluster puts the name of a cluster before a text, unless it is the cluster of the XR.
+func InCluster(name, text string) string {
+	if name == "" {
+		return text
+	}
+	return "cluster " + name + ": " + text
+}
+
 // List joins items for the message of a condition, without duplicates.
 func List(items []string) string { return Join(items, MaxMessage) }
 

@@ -105,12 +105,12 @@ func (e *evaluator) kindsAvailable() composite.Condition {
 	var missing []string
 	for _, d := range e.deferred {
 		if d.Reason == plan.DeferredForKind {
-			missing = append(missing, deferredMessage(d))
+			missing = append(missing, text.InCluster(d.Key.Cluster, d.Message))
 		}
 	}
 	for _, s := range e.objects {
 		if s.lacksKind() {
-			missing = append(missing, clusterPrefix(s.cluster)+incoming.KindOf(s.desired).Missing())
+			missing = append(missing, text.InCluster(s.cluster.Target.Cluster, incoming.KindOf(s.desired).Missing()))
 		}
 	}
 	if len(missing) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/service/plan"
+	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
 // An Evaluation is what exists of a plan, compared with the plan, and the outcome of the call.
@@ -236,7 +237,7 @@ func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
 		failures = pods.failures
 	} else {
 		for _, failure := range e.byName[r.Key].failures {
-			failures = append(failures, clusterPrefix(c)+failure)
+			failures = append(failures, text.InCluster(c.Target.Cluster, failure))
 		}
 	}
 	s := e.byKey[r.Key]
@@ -247,7 +248,7 @@ func (e *evaluator) failuresOf(c *plan.ClusterPlan, r *plan.Replica) []string {
 	}
 	starts := s != nil && slices.Contains(starting, s.reason) && (pods == nil || pods.unscheduled == 0)
 	if note := r.LastFailure.Text; len(failures) == 0 && note != "" && starts {
-		return []string{clusterPrefix(c) + note}
+		return []string{text.InCluster(c.Target.Cluster, note)}
 	}
 	return failures
 }

@@ -73,7 +73,7 @@ func (g *conditionGroup) condition(name, reason string) composite.Condition {
 		f.reason = ReasonFailed
 	}
 	for _, d := range g.deferred {
-		found[deferredClass].add(d.Reason, deferredMessage(d))
+		found[deferredClass].add(d.Reason, text.InCluster(d.Key.Cluster, d.Message))
 	}
 	for i, f := range found {
 		if len(f.texts) > 0 {
@@ -174,11 +174,4 @@ func classOf(reason string) int {
 		return notReportedClass
 	}
 	return progressingClass
-}
-
-func deferredMessage(d plan.Deferred) string {
-	if c := d.Key.Cluster; c != "" {
-		return "cluster " + c + ": " + d.Message
-	}
-	return d.Message
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 	case l.Done:
 		return v1alpha1.CacheReady, ""
 	case l.Shared != nil:
-		return l.Shared.State, clusterPrefix(c) + l.Shared.Message
+		return l.Shared.State, text.InCluster(c.Target.Cluster, l.Shared.Message)
 	case !l.Renders:
 		s := e.byKey[e.plan.ClaimKey(c)]
 		if s != nil && s.reason == ReasonDeleting {
@@ -54,11 +55,11 @@ func (e *evaluator) loading(c *plan.ClusterPlan) (state v1alpha1.CacheState, mes
 		if s != nil && e.state.claim(s.key).Lost {
 			return v1alpha1.CacheFailed, s.String() + ": has lost its volume, and the weights with it: delete it, and it is made anew once no pod uses it, or " + e.anotherClaim()
 		}
-		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + " is about to be made"
+		return v1alpha1.CacheLoading, text.InCluster(c.Target.Cluster, "Job "+l.JobName+" is about to be made")
 	}
 	s := e.byKey[l.Job]
 	if s == nil || s.reason == ReasonNotCreated {
-		return v1alpha1.CacheLoading, clusterPrefix(c) + "Job " + l.JobName + ": not created yet"
+		return v1alpha1.CacheLoading, text.InCluster(c.Target.Cluster, "Job "+l.JobName+": not created yet")
 	}
 	pods, progress := e.state.loader(c)
 	switch {
@@ -147,15 +148,14 @@ func (e *evaluator) modelStatus() *v1alpha1.ModelStatus {
 func (e *evaluator) newestStatus(c *plan.ClusterPlan) v1alpha1.CacheStatus {
 	state, message := e.loading(c)
 	s := v1alpha1.CacheStatus{Cluster: c.Target.Cluster, ClaimName: e.plan.Weights.ClaimName, Weights: e.plan.Weights.Hash, State: state, Message: text.Cut(message, text.MaxMessage)}
-	if at := slices.IndexFunc(c.Caches, func(x plan.Cache) bool { return x.Loaded }); state == v1alpha1.CacheReady && at >= 0 {
-		s.ClaimUID = c.Caches[at].UID
-		if s.ClaimUID == "" { // The cluster does not answer.
-			s.ClaimUID, _ = e.state.loaded(c, s.Weights, s.ClaimName)
-		}
-	} else if state == v1alpha1.CacheReady {
+	said, _ := e.state.loaded(c, s.Weights, s.ClaimName)
+	switch at := slices.IndexFunc(c.Caches, func(x plan.Cache) bool { return x.Loaded }); {
+	case state != v1alpha1.CacheReady:
+		s.ClaimUID = said // Pods may use a claim that had all of the weights once.
+	case at >= 0:
+		s.ClaimUID = cmp.Or(c.Caches[at].UID, said) // The cluster may not answer.
+	default:
 		s.ClaimUID = c.Loading.ClaimUID
-	} else { // Pods may use a claim that had all of the weights once.
-		s.ClaimUID, _ = e.state.loaded(c, s.Weights, s.ClaimName)
 	}
 	return s
 }
@@ -235,7 +235,7 @@ func (r *ObservedState) loader(c *plan.ClusterPlan) (facts podFacts, progress st
 		}
 	}
 	for i := range facts.failures {
-		facts.failures[i] = clusterPrefix(c) + facts.failures[i]
+		facts.failures[i] = text.InCluster(c.Target.Cluster, facts.failures[i])
 	}
 	// The order of the pods is any.
 	slices.Sort(facts.failures)

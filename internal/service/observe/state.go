@@ -114,14 +114,5 @@ func (s *objectState) evaluate() {
 
 // String is the cluster, the kind and the name of the object, for messages.
 func (s *objectState) String() string {
-	return clusterPrefix(s.cluster) + s.desired.Kind() + " " + s.desired.Name()
-}
-
-// clusterPrefix names the cluster at the start of a message, unless it is the cluster of
-// the XR.
-func clusterPrefix(c *plan.ClusterPlan) string {
-	if !c.Target.Remote() {
-		return ""
-	}
-	return "cluster " + c.Target.Cluster + ": "
+	return text.InCluster(s.cluster.Target.Cluster, s.desired.Kind()+" "+s.desired.Name())
 }

@@ -179,7 +179,7 @@ func (e *evaluator) claimOfOthers() []plan.Warning {
 		if maker != "" {
 			return []plan.Warning{{
 				Path:    field.NewPath("spec", "model", "cache", "claimName").String(),
-				Message: clusterPrefix(c) + "names claim " + found.Name() + ", which " + maker + ": " + remedy,
+				Message: text.InCluster(c.Target.Cluster, "names claim "+found.Name()+", which "+maker+": "+remedy),
 			}}
 		}
 	}

@@ -303,9 +303,8 @@ func (r *ObservedState) remedy(renamed string, existing incoming.Object) string 
 // pathOf returns the field from which the name of an object follows, and what has to be renamed for another one.
 func (r *ObservedState) pathOf(k key.Key) (*field.Path, string) {
 	if id, is := k.ReplicaID(); is {
-		_, name, _, _ := id.Parts()
-		if i := slices.IndexFunc(r.plan.Roles, func(role *plan.Role) bool { return role.Name == name }); i >= 0 {
-			return r.plan.Roles[i].Path().Child("name"), "this role or this service"
+		if role := r.plan.RoleOf(id); role != nil {
+			return role.Path().Child("name"), "this role or this service"
 		}
 	}
 	for _, role := range r.plan.ScaledRoles() {

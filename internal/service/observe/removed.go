@@ -28,13 +28,12 @@ func observedReplicas(req incoming.Request) iter.Seq2[key.Key, key.ReplicaID] {
 	}
 }
 
-// thatMayServe are the replicas that may serve and are not being deleted, by the keys of their LeaderWorkerSets, with the names of
-// their roles.
-func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, string] {
-	return func(yield func(key.Key, string) bool) {
+// thatMayServe are the replicas that may serve and are not being deleted, by the keys of their LeaderWorkerSets.
+func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, key.ReplicaID] {
+	return func(yield func(key.Key, key.ReplicaID) bool) {
 		for k, id := range observedReplicas(r.req) {
-			_, role, _, ok := id.Parts()
-			if ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, role) {
+			_, _, _, ok := id.Parts()
+			if ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, id) {
 				return
 			}
 		}
@@ -71,15 +70,12 @@ func (r *ObservedState) servingRolesRemoved() field.ErrorList {
 
 // removedRoles returns the roles that may serve and are in the spec no more, each with its clusters.
 func (r *ObservedState) removedRoles() map[string]map[string]bool {
-	left := map[string]bool{}
-	for _, role := range r.plan.Roles {
-		left[role.Name] = true
-	}
 	removed := map[string]map[string]bool{}
-	for k, role := range r.thatMayServe() {
-		if left[role] {
+	for k, id := range r.thatMayServe() {
+		if r.plan.RoleOf(id) != nil {
 			continue
 		}
+		_, role, _, _ := id.Parts()
 		if removed[role] == nil {
 			removed[role] = map[string]bool{}
 		}
@@ -91,18 +87,15 @@ func (r *ObservedState) removedRoles() map[string]map[string]bool {
 // typesChanged finds roles whose replicas may serve with another componentType. The schema compares a role with the one that the
 // last edit had, which may have been refused because it lacked the role.
 func (r *ObservedState) typesChanged() field.ErrorList {
-	types, former := map[string]v1alpha1.ComponentType{}, map[string]v1alpha1.ComponentType{}
-	for _, of := range r.plan.Roles {
-		types[of.Name] = of.Type
-	}
-	for k, role := range r.thatMayServe() {
-		if was, is := r.typeOf(k), types[role]; former[role] == "" && is != "" && was != is {
-			former[role] = was
+	former := map[*plan.Role]v1alpha1.ComponentType{}
+	for k, id := range r.thatMayServe() {
+		if was, of := r.typeOf(k), r.plan.RoleOf(id); of != nil && former[of] == "" && was != of.Type {
+			former[of] = was
 		}
 	}
 	var errs field.ErrorList
 	for _, of := range r.plan.Roles {
-		if was := former[of.Name]; was != "" {
+		if was := former[of]; was != "" {
 			errs = append(errs, field.Invalid(of.Path().Child("componentType"), of.Type, fmt.Sprintf(
 				"cannot be changed: its replicas run as %s. Add a role with another name", was)))
 		}

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -63,15 +61,13 @@ func (p *Plan) measure(d *scheduling.Demand, running *RunningView) {
 	if len(d.Groups) < 2 || running.Size == nil {
 		return
 	}
-	sizes := map[string]int{}
+	sizes := map[*Role]int{}
 	d.Room, d.Size = running.Room, func(replica key.ReplicaID) int {
-		_, name, _, _ := replica.Parts()
-		if _, known := sizes[name]; !known {
-			if i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name }); i >= 0 {
-				sizes[name] = running.Size(p.Roles[i])
-			}
+		r := p.RoleOf(replica)
+		if _, known := sizes[r]; !known && r != nil {
+			sizes[r] = running.Size(r)
 		}
-		return sizes[name]
+		return sizes[r]
 	}
 }
 

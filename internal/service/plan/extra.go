@@ -55,12 +55,11 @@ func (p *Plan) numbersOf(ids []key.ReplicaID) map[string][]int32 {
 // extraNumber returns the kind and the number of the extra unit in which a replica would be, if it is
 // beyond those that are wanted.
 func (p *Plan) extraNumber(id key.ReplicaID) (kind string, number int32, is bool) {
-	group, name, index, ok := id.Parts()
-	i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name })
-	if !ok || i < 0 || id.Grouped() != p.Service.Grouped {
+	r := p.RoleOf(id)
+	if r == nil || id.Grouped() != p.Service.Grouped {
 		return "", 0, false
 	}
-	r := p.Roles[i]
+	group, _, index, _ := id.Parts()
 	beyond := index - r.Replicas
 	wanted := beyond < 0
 	switch {

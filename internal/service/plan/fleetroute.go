@@ -381,18 +381,16 @@ func (p *Plan) ready(a *scheduling.Assignment, pooled v1alpha1.ComponentType) (n
 
 // readyOf counts the replicas of a type as ready does.
 func (p *Plan) readyOf(a *scheduling.Assignment, t v1alpha1.ComponentType) (n, restarting int32) {
-	for _, r := range p.Roles {
-		if r.Type != t || a.Existing == nil {
-			continue
-		}
-		for id, ready := range a.Existing.WasReady {
-			switch _, role, _, _ := id.Parts(); {
-			case !ready || role != r.Name || !a.Run[id]:
-			case a.Existing.Restarting[id]:
-				restarting++
-			default:
-				n++
-			}
+	if a.Existing == nil {
+		return 0, 0
+	}
+	for id, ready := range a.Existing.WasReady {
+		switch r := p.RoleOf(id); {
+		case !ready || r == nil || r.Type != t || !a.Run[id]:
+		case a.Existing.Restarting[id]:
+			restarting++
+		default:
+			n++
 		}
 	}
 	return n, restarting

@@ -3,6 +3,8 @@ package plan
 import (
 	"iter"
 	"slices"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // Replicas yields the replicas of all clusters that are rendered, in the order of the plan.
@@ -17,6 +19,15 @@ func (p *Plan) Replicas() iter.Seq2[*ClusterPlan, *Replica] {
 			}
 		}
 	}
+}
+
+// RoleOf returns the role that a replica is of, or nil if there is none.
+func (p *Plan) RoleOf(id key.ReplicaID) *Role {
+	_, name, _, ok := id.Parts()
+	if i := slices.IndexFunc(p.Roles, func(r *Role) bool { return r.Name == name }); ok && i >= 0 {
+		return p.Roles[i]
+	}
+	return nil
 }
 
 // Replicas yields the replicas of the cluster that are rendered, in the order of the plan.

@@ -22,7 +22,6 @@ type Free struct {
 
 // A Pool is a set of nodes with the same labels.
 type Pool struct {
-	// Name of the pool.
 	Name string
 	// Labels of its nodes, as far as pods select nodes by them.
 	Labels map[string]string

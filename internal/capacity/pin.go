@@ -10,7 +10,6 @@ import (
 
 // A Pin ties pods to one pool: they have the labels of its nodes as their node selector.
 type Pin struct {
-	// Pool is the name of the pool.
 	Pool string `json:"pool"`
 	// NodeSelector has the labels of the pool's nodes, as the pods have them. The pool may have
 	// other labels since.

@@ -131,9 +131,7 @@ func sortedNames(r Resources) []string {
 
 // PodRequirements are what a pod requires of a node.
 type PodRequirements struct {
-	// Requests of the pod.
-	Requests Resources `json:"requests,omitempty"`
-	// NodeSelector of the pod.
+	Requests     Resources         `json:"requests,omitempty"`
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations of the pod, as TolerationsOf returns them.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`

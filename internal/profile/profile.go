@@ -166,7 +166,6 @@ func objectOf(fields map[string]any) incoming.Object {
 
 // Answers are what a cluster says to services about their capacity requests.
 type Answers struct {
-	// Reservations of services.
 	Reservations []v1alpha1.Reservation `json:"reservations,omitempty"`
 	// Pending is what the cluster has read, and does not reserve now.
 	Pending []v1alpha1.PendingRequest `json:"pending,omitempty"`

@@ -19,8 +19,7 @@ var (
 // A State tells whether a remote object could be read.
 type State struct {
 	// Reason why not, in one word. Empty if it could be read.
-	Reason string
-	// Message explains the reason.
+	Reason  string
 	Message string
 	// Outdated tells that the provider has not applied the newest spec of the Object yet. The
 	// remote object is then as an older spec says.

@@ -26,8 +26,7 @@ type Service struct {
 	MissingSince time.Time `json:"missingSince,omitzero"`
 	// Shapes of the pods. Grants refer to them by their indexes.
 	Shapes []capacity.PodRequirements `json:"shapes,omitempty"`
-	// Grants of all replicas.
-	Grants []Grant `json:"grants"`
+	Grants []Grant                    `json:"grants"`
 }
 
 // A Grant is what is kept for each of some replicas with equal pods.
@@ -44,8 +43,7 @@ type Grant struct {
 	// Started tells that the service has said that it runs the replicas.
 	Started bool `json:"started,omitempty"`
 	// Leaving tells that the request lacked the replicas when the ledger was written.
-	Leaving bool `json:"leaving,omitempty"`
-	// Replicas that have the grant.
+	Leaving  bool            `json:"leaving,omitempty"`
 	Replicas []key.ReplicaID `json:"replicas"`
 }
 

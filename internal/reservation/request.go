@@ -12,8 +12,7 @@ import (
 // it, and each cluster that it names reads it.
 type CapacityRequest struct {
 	// UID of the service's composite resource.
-	UID string `json:"uid"`
-	// Namespace and Name of the service.
+	UID       string `json:"uid"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Created is when the service was created. The oldest is served first.
@@ -74,8 +73,7 @@ type ClusterRequest struct {
 // prefill and decode replicas, or a single replica.
 type ReplicaGroup struct {
 	// Name of the group in its service.
-	Name key.GroupID `json:"name"`
-	// Replicas of the group.
+	Name     key.GroupID      `json:"name"`
 	Replicas []ReplicaRequest `json:"replicas"`
 }
 

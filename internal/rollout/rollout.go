@@ -94,7 +94,6 @@ func (s State) MayServe() bool { return s.Exists && !s.Broken }
 
 // A Unit is what changes together.
 type Unit struct {
-	// Cluster is where it runs.
 	Cluster string
 	// Kind of the unit: its role, or empty for prefill with decode.
 	Kind string

@@ -187,8 +187,7 @@ type scheduler struct {
 	// looked tells that a decision depended on free capacity. places tells that one about a home did: only
 	// then may a message name what is free (explain).
 	looked, places bool
-	// homes are the new homes.
-	homes map[key.GroupID]reservation.Home
+	homes          map[key.GroupID]reservation.Home
 }
 
 // fits tells whether the missing replicas of some groups fit, or at least those that suffice to

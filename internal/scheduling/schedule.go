@@ -97,7 +97,6 @@ type Result struct {
 type Assignment struct {
 	Decision
 
-	// Target of what runs there.
 	Target Target
 	// Existing is what exists of the service there. Nil where nothing does.
 	Existing *ClusterState

@@ -131,8 +131,7 @@ func (s *ClusterState) Refused() bool { return s.HasRoute && (s.RouteRefused || 
 type Told struct {
 	// Pods is what its pods are made of, as the LeaderWorkerSet's spec has it. It is rendered again as
 	// it is while the replica is held.
-	Pods *kube.Document
-	// Nodes of the replica.
+	Pods  *kube.Document
 	Nodes int32
 	// Generation of the capacity request that was granted for these pods. 0 if it is not known.
 	Generation int64

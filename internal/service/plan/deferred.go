@@ -9,11 +9,9 @@ import (
 // A Deferred is a wanted object that is left out of the desired state for now. An observed
 // object is never deferred: Crossplane deletes observed objects that are left out.
 type Deferred struct {
-	// Key of the object.
 	Key key.Key
 	// Reason for the condition, one of the constants below.
-	Reason string
-	// Message says what the object waits for.
+	Reason  string
 	Message string
 }
 

@@ -17,9 +17,7 @@ import (
 // A FleetRoute is an HTTPRoute on the control plane's gateway. It distributes the requests of a
 // service over the entrypoints of its clusters, by weight.
 type FleetRoute struct {
-	// Name of the HTTPRoute.
-	Name string
-	// Parents are the gateways of the route.
+	Name    string
 	Parents []inputv1alpha1.ParentRef
 	// Hostnames, as in the service's own route.
 	Hostnames []string

@@ -30,8 +30,7 @@ func (g gangPolicy) exists() bool { return g.mode != v1alpha1.GangNone && g.mode
 // A PodGroup is the gang of one group.
 type PodGroup struct {
 	// Key in the composed resources.
-	Key key.Key
-	// Name of the PodGroup.
+	Key  key.Key
 	Name string
 	// MinMember is the number of pods that must be schedulable at once.
 	MinMember int32

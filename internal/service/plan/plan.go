@@ -105,7 +105,6 @@ type Plan struct {
 
 // A Warning is about a setting that is rendered as it is.
 type Warning struct {
-	// Path of the field.
 	Path string
 	// Message says what is wrong and how to fix it.
 	Message string
@@ -208,7 +207,6 @@ type Replica struct {
 	Key key.Key
 	// Name of the LeaderWorkerSet.
 	Name string
-	// Role of the replica.
 	Role *Role
 	// Group is the index of the replica's group.
 	Group int32

@@ -271,7 +271,7 @@ func nodesObserved(c *parsed, state *observedState) composite.Condition {
 	if len(state.unknown) > 0 {
 		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: reasonNotObserved, Message: text.List(state.unknown)}
 	}
-	if !state.reach.Readable() && c.observesNodes() {
+	if !state.reach.Readable() && len(c.observedPools()) > 0 {
 		return composite.Condition{Type: NodesObserved, Status: composite.Unknown, Reason: reasonStale, Message: "the nodes are those that were read last, while the cluster was reachable"}
 	}
 	known := composite.Condition{Type: NodesObserved, Status: composite.True, Reason: reasonObserved}

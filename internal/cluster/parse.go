@@ -57,7 +57,7 @@ func parse(req incoming.Request) (*parsed, field.ErrorList) {
 	return c, errs
 }
 
-// observesNodes tells whether the nodes of any pool are observed.
-func (c *parsed) observesNodes() bool {
-	return slices.ContainsFunc(c.Spec.Pools, func(p v1alpha1.Pool) bool { return p.NodeCount == nil })
+// observedPools are the pools whose nodes are observed.
+func (c *parsed) observedPools() []v1alpha1.Pool {
+	return slices.DeleteFunc(slices.Clone(c.Spec.Pools), func(p v1alpha1.Pool) bool { return p.NodeCount != nil })
 }

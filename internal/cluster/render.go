@@ -48,7 +48,11 @@ func render(c *parsed, state *observedState, p *ledgerPlan) ([]kube.Object, erro
 	if e := c.Spec.Entrypoint; e != nil && e.GatewayRef != nil {
 		r.object(r.keys().Gateway(), named("gateway.networking.k8s.io/v1", "Gateway", e.GatewayRef.Namespace, e.GatewayRef.Name), remote.Observe)
 	}
-	r.pools()
+	// A collection finds the nodes of each pool.
+	for _, pool := range r.observedPools() {
+		k := r.keys().Nodes(pool.Name)
+		r.add(r.builder.Nodes(k, r.name(k), r.labels(), pool.NodeSelector))
+	}
 	r.usage(p)
 	for _, n := range r.namespaces(state, p) {
 		m, policy := r.namespace(state, n)
@@ -119,18 +123,6 @@ func (r *rendering) usage(p *ledgerPlan) {
 
 func (r *rendering) object(k key.Key, m *manifest, policy remote.ManagementPolicy) {
 	r.add(r.builder.Object(k, r.name(k), r.labels(), m, policy))
-}
-
-// pools adds a collection for the nodes of each pool that observes them.
-func (r *rendering) pools() {
-	for i := range r.Spec.Pools {
-		p := &r.Spec.Pools[i]
-		if p.NodeCount != nil {
-			continue
-		}
-		k := r.keys().Nodes(p.Name)
-		r.add(r.builder.Nodes(k, r.name(k), r.labels(), p.NodeSelector))
-	}
 }
 
 // namespaces returns the namespaces that services need. While the capacity requests are not

@@ -32,11 +32,7 @@ func require(req incoming.Request, rsp *fnv1.RunFunctionResponse, c *parsed, sta
 		// Crossplane selects by matchLabels only. markNotAllowed applies the expressions.
 		all[tenants] = incoming.ByLabels("v1", "Namespace", "", a.Selector.MatchLabels)
 	}
-	for i := range c.Spec.Pools {
-		p := &c.Spec.Pools[i]
-		if p.NodeCount != nil {
-			continue
-		}
+	for _, p := range c.observedPools() {
 		// Crossplane fails to resolve Objects where provider-kubernetes is not installed, so
 		// they are required only once the provider has reported a collection.
 		if members := c.builder.Members(req.Observed(c.keys().Nodes(p.Name))); members != nil {

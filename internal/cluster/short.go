@@ -29,7 +29,7 @@ func WithoutAmounts(message string) string {
 func overcommitted(c *parsed, p *ledgerPlan) string {
 	if p.Overcommitted {
 		cause := "spec.pools has changed, such as nodeCount, allocatable or taints"
-		if c.observesNodes() {
+		if len(c.observedPools()) > 0 {
 			cause = nodesAreGone + ", or spec.pools has changed"
 		}
 		return withAmounts("more is reserved than the cluster has, because "+cause+". Nothing new is reserved", p.shortOfAll())

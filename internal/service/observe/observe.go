@@ -65,7 +65,7 @@ func (r *ObservedState) RunningView() *plan.RunningView {
 	extra, others := r.Extra()
 	return &plan.RunningView{
 		Replica: r.Replica, Extra: extra, Others: others,
-		Recovery: r.Recovery, LastFailure: r.LastFailure, Crashes: r.Crashes(), Leader: r.Leaders(),
+		Recovery: r.Recovery, LastFailure: r.LastFailure, Crashes: r.Crashes, Leader: r.Leader,
 		PodGroup: r.PodGroup, Admitted: r.Admitted, Awaits: r.Awaits,
 		Observed: r.Observed, Taken: r.Taken,
 		PoolType: r.PoolType, ServiceRole: r.ServiceRole, SidecarAccounts: r.SidecarAccounts,

@@ -44,34 +44,26 @@ func (r *ObservedState) LastFailure(k key.Key) plan.Failure {
 	return plan.ParseFailure(lastFailure.Text(r.composed(k)))
 }
 
-// Crashes returns a function that knows why pods of each replica have crashed, where they are read.
-func (r *ObservedState) Crashes() func(*plan.ClusterPlan, *plan.Replica) []plan.Failure {
-	return func(c *plan.ClusterPlan, replica *plan.Replica) []plan.Failure {
-		if r.plan.ReadsPods(c) {
-			if f := r.pods().of(r.plan.Service, replica); f != nil {
-				return f.crashes
-			}
-			return nil
-		}
+// Crashes returns why pods of a replica have crashed, where they are read.
+func (r *ObservedState) Crashes(c *plan.ClusterPlan, replica *plan.Replica) []plan.Failure {
+	if !r.plan.ReadsPods(c) {
 		return r.podsByName(c, replica).crashes
 	}
+	if f := r.pods().of(r.plan.Service, replica); f != nil {
+		return f.crashes
+	}
+	return nil
 }
 
-// Leaders returns a function that knows the leader pod of each replica, where pods are read.
-func (r *ObservedState) Leaders() func(*plan.Replica) (plan.Leader, bool) {
-	var pods *podIndex
-	if r.plan.WatchesLeaders() {
-		pods = r.pods()
+// Leader returns the leader pod of a replica, where pods are read.
+func (r *ObservedState) Leader(replica *plan.Replica) (plan.Leader, bool) {
+	f := r.pods().of(r.plan.Service, replica)
+	if f == nil || !r.plan.WatchesLeaders() {
+		return plan.Leader{}, false
 	}
-	return func(replica *plan.Replica) (plan.Leader, bool) {
-		f := pods.of(r.plan.Service, replica)
-		if f == nil {
-			return plan.Leader{}, false
-		}
-		// A copy of it has the same labels.
-		leader, seen := f.leaders[replica.PodName(0)]
-		return leader, seen && leader.UID != ""
-	}
+	// A copy of it has the same labels.
+	leader, seen := f.leaders[replica.PodName(0)]
+	return leader, seen && leader.UID != ""
 }
 
 // leader returns a pod as the leader of its replica.

@@ -47,7 +47,7 @@ func TestLeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).pods(tc.pods...)
 			s.plan.Roles[0].Recovery = tc.policy
-			got, seen := Read(s.request(), s.plan).Leaders()(&s.plan.Clusters[0].Groups[0].Replicas[0])
+			got, seen := Read(s.request(), s.plan).Leader(&s.plan.Clusters[0].Groups[0].Replicas[0])
 			if diff := cmp.Diff(tc.want, got); diff != "" || seen != tc.seen {
 				t.Errorf("%s\nseen: %v, -want +got:\n%s", tc.reason, seen, diff)
 			}

@@ -61,12 +61,10 @@ func (c *Candidate) failoverAt(after time.Duration) time.Time {
 	due := c.Unreachable.Add(after)
 	switch {
 	case !c.InOutage:
-		return due
 	case c.OutageEnds.IsZero():
 		return time.Time{}
 	case due.Before(c.OutageEnds):
 		return c.OutageEnds
-	default:
-		return due
 	}
+	return due
 }

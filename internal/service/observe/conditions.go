@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
@@ -129,12 +130,7 @@ func (e *evaluator) everyKindExists() bool {
 	for _, s := range e.objects {
 		exists[s.kind] = exists[s.kind] || e.state.Observed(s.key)
 	}
-	for _, observed := range exists {
-		if !observed {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(slices.Collect(maps.Values(exists)), false)
 }
 
 func (e *evaluator) gangScheduled(g *conditionGroup) composite.Condition {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -102,9 +103,7 @@ func (p *Plan) planAdapters(in *inputv1alpha1.Input, policy *tenantPolicy) field
 	at := field.NewPath("spec", "adapterCache")
 	a := adaptersOf(c, p.Service)
 	errs := policy.checkCache(at, &v1alpha1.Cache{Size: &c.Size, StorageClassName: c.StorageClassName})
-	if a.StorageClassName == "" {
-		a.StorageClassName = policy.ModelCaches.StorageClassName
-	}
+	a.StorageClassName = cmp.Or(a.StorageClassName, policy.ModelCaches.StorageClassName)
 	a.Users = usersOf(&p.Roles[0].Leader.Spec, *in.ModelLoader.RunAsUser)
 	errs = append(errs, a.findModel(p.Roles)...)
 	errs = append(errs, refuseRootPath(p.Roles)...)

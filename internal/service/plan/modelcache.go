@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,9 +46,7 @@ func BuildCache(s naming.Identity, spec *v1alpha1.ModelCacheSpec, in *inputv1alp
 	// Nobody knows yet which pods will use it, so the ModelCache says where its Job may run.
 	nodes := &Role{Leader: PodTemplate{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Tolerations: tolerations(spec)}}}
 	w.Loader = loaderOf(p.spec.Model, w, nodes, &in.ModelLoader)
-	if w.StorageClassName == "" {
-		w.StorageClassName = policy.ModelCaches.StorageClassName
-	}
+	w.StorageClassName = cmp.Or(w.StorageClassName, policy.ModelCaches.StorageClassName)
 	if w.AccessMode == corev1.ReadWriteOnce {
 		p.warn(field.NewPath("spec", "accessMode"),
 			"lets only one node mount the claim: pods of services that name this ModelCache stay Pending on other nodes. Use ReadWriteMany with a class that nodes can share")
@@ -84,7 +83,7 @@ func (p *Plan) PlaceCache(users []string, known bool, running *RunningView) {
 		}
 		p.schedule(demand)
 	} else {
-		p.Clusters = append(p.Clusters, p.layout(scheduling.Target{Namespace: p.Service.Namespace}, everyReplica))
+		p.Clusters = append(p.Clusters, p.layout(p.Local(), everyReplica))
 	}
 	p.load(running)
 }

@@ -60,10 +60,8 @@ func (p *Plan) runsFromZero() bool {
 // triggers have stopped so far is held, too: no endpoint picker had to let requests wait for it.
 func (p *Plan) holdAwake(running *RunningView) {
 	for _, r := range p.Roles {
-		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) {
-			if p.wouldRefuse(running) {
-				a.Floor = 1
-			}
+		if a := r.Autoscaler; a != nil && a.Min == 0 && r.scaling.Target != nil && !running.MayStop(key.Autoscaler(a.Kind, r.Name)) && p.wouldRefuse(running) {
+			a.Floor = 1
 		}
 	}
 }

@@ -15,32 +15,18 @@ var (
 
 // TestSimulation runs random fleets. A failure names the seed: repeat it with -first SEED -seeds 1.
 func TestSimulation(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // A simulation allocates much and keeps little.
 	fn := InProcess()
-	for i := range *seeds {
-		seed := *first + uint64(i)
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			w := New(Options{Seed: seed, Steps: *steps, Trace: true}, fn)
-			if v := w.Run(); v != nil {
-				t.Error(v)
-			}
-		})
-	}
+	each(t, *seeds, func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Steps: *steps, Trace: true}, fn).Run()
+	})
 }
 
 // TestSleepers runs random fleets in which half of the services stop while nobody uses them. It runs a quarter of the seeds.
 func TestSleepers(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // As above.
 	fn := InProcess()
-	for i := range max(1, *seeds/4) {
-		seed := *first + uint64(i)
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			w := New(Options{Seed: seed, Steps: *steps, Trace: true, Sleepers: true}, fn)
-			if v := w.Run(); v != nil {
-				t.Error(v)
-			}
-		})
-	}
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Steps: *steps, Trace: true, Sleepers: true}, fn).Run()
+	})
 }
 
 // TestStarvation has small services come and go in a full cluster, where a large one waits that is older than those that come.
@@ -54,25 +40,28 @@ func TestStarvation(t *testing.T) {
 // TestMove moves one service while its image changes.
 func TestMove(t *testing.T) {
 	fn, none := InProcess(), noEvents()
-	for i := range *seeds {
-		seed := *first + uint64(i)
-		w := New(Options{Seed: seed, Without: none, Trace: true}, fn)
-		if v := w.Move(*steps); v != nil {
-			t.Error(v)
-		}
-	}
+	each(t, *seeds, func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Without: none, Trace: true}, fn).Move(*steps)
+	})
 }
 
 // TestRoll changes one service again and again, and asks whether its requests are answered meanwhile. It runs a quarter of the seeds with half
 // of the steps, because each failure is followed until all is quiet.
 func TestRoll(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // As above.
-	fn := InProcess()
-	for i := range max(1, *seeds/4) {
+	fn, none := InProcess(), noEvents()
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Without: none, Trace: true}, fn).Roll(*steps / 2)
+	})
+}
+
+// each runs a simulation for some seeds, from the first one on.
+func each(t *testing.T, n int, run func(seed uint64) *ViolationError) {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // A simulation allocates much and keeps little.
+	for i := range n {
 		seed := *first + uint64(i)
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			w := New(Options{Seed: seed, Without: noEvents(), Trace: true}, fn)
-			if v := w.Roll(*steps / 2); v != nil {
+			if v := run(seed); v != nil {
 				t.Error(v)
 			}
 		})

@@ -191,8 +191,8 @@ func FleetSlice(cluster string, ipv6 bool) Key {
 	return New("", EndpointSlice, fleet, cluster)
 }
 
-// FleetSliceOf returns the cluster and the address family of an EndpointSlice with an IP address: see FleetSlice. is
-// is false for other objects.
+// FleetSliceOf returns the cluster and the address family of an EndpointSlice with an IP address, and whether the key is that of one: see
+// FleetSlice.
 func (k Key) FleetSliceOf() (cluster string, ipv6, is bool) {
 	family, cluster, _ := strings.Cut(k.Name, "/")
 	return cluster, family == fleetIPv6, k.Cluster == "" && k.Kind == EndpointSlice && (family == fleet || family == fleetIPv6)

@@ -255,11 +255,8 @@ func TestProfileForbidsWhatServes(t *testing.T) {
 
 // sglangPair are the fragments of a profile for prefill and decode of SGLang.
 func sglangPair() string {
-	all := ""
-	for _, of := range []string{"prefiller", "decoder"} {
-		all += `, {componentType: ` + of + `, template: {spec: {containers: [{name: sglang, image: v1, command: [python3, -m, sglang.launch_server], args: [--model-path=/m, --port=8000]}]}}}`
-	}
-	return all
+	const role = `, {componentType: %s, template: {spec: {containers: [{name: sglang, image: v1, command: [python3, -m, sglang.launch_server], args: [--model-path=/m, --port=8000]}]}}}`
+	return fmt.Sprintf(role, "prefiller") + fmt.Sprintf(role, "decoder")
 }
 
 // TestProfileRollsOut shows that a change of a profile reaches one replica after the other, unless the

@@ -8,23 +8,28 @@ func (p *Plan) waitForGangKind(running *RunningView) {
 		return
 	}
 	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		for j := range c.Groups {
-			g := &c.Groups[j]
-			if c.Target.Remote() || g.PodGroup == nil || running.Observed(g.PodGroup.Key) {
-				continue
-			}
-			for k := range g.Replicas {
-				r := &g.Replicas[k]
-				s := running.Replica(r.Key)
-				if !s.MayServe() || s.Updated(running.Revision[r.Role.Name]) || s.Replacing() {
-					continue
-				}
-				if len(p.NewGangs) == 0 || p.NewGangs[len(p.NewGangs)-1] != g.PodGroup.Key {
-					p.NewGangs = append(p.NewGangs, g.PodGroup.Key)
-				}
-				r.Held = r.Held || !running.HasGangKind()
+		if c := &p.Clusters[i]; !c.Target.Remote() {
+			for j := range c.Groups {
+				p.holdForGangKind(&c.Groups[j], running)
 			}
 		}
+	}
+}
+
+// holdForGangKind holds what serves in a group while its PodGroup cannot be made, and notes the PodGroup.
+func (p *Plan) holdForGangKind(g *Group, running *RunningView) {
+	if g.PodGroup == nil || running.Observed(g.PodGroup.Key) {
+		return
+	}
+	needed := false
+	for k := range g.Replicas {
+		r := &g.Replicas[k]
+		s := running.Replica(r.Key)
+		if s.MayServe() && !s.Updated(running.Revision[r.Role.Name]) && !s.Replacing() {
+			r.Held, needed = r.Held || !running.HasGangKind(), true
+		}
+	}
+	if needed {
+		p.NewGangs = append(p.NewGangs, g.PodGroup.Key)
 	}
 }

@@ -17,7 +17,7 @@ type Rollout struct {
 	// MaxUnavailable is how many units may be stopped at once for a change, in all clusters and
 	// roles together. Units that do not become ready count too. So a change stops once that many do
 	// not become ready with it. It is a number and no percentage: 25% of 4 replicas is 1. Defaults
-	// to 1, or to 0 if maxSurge is set.
+	// to 1, or to 0 if maxSurge is above 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000

@@ -45,7 +45,7 @@ func ConditionTypes() []string {
 	return []string{composite.Accepted, NoWarnings, AdaptersLoaded, Answered}
 }
 
-// evaluate returns the outcome of the call. left are the objects that are left out for now.
+// evaluate returns the outcome of the call. The deferred objects are left out for now.
 func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Outcome {
 	a := composite.Outcome{Ready: make(map[key.Key]bool, len(objects))}
 	var missing []string

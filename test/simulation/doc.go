@@ -28,6 +28,6 @@ remote clusters. It has no code of the function. These are its invariants:
   - freed: then all room that is free can be reserved, and nothing runs without an Object.
   - abandoned is left: no service keeps Objects for an abandoned cluster.
   - requests can wait: see checkReached. Only where services stop while nobody uses them (TestSleepers).
-  - requests are answered: see checkAnswers. Only where nothing but endpoint pickers fails (TestRoll).
+  - requests are answered: see checkAnswers. Only where nothing but endpoint pickers, connections and single writes fails (TestRoll).
 */
 package simulation

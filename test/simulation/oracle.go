@@ -232,12 +232,19 @@ func homesIn(request *stored) []document {
 type copyOf struct {
 	// ready are the ids of its replicas that answer requests.
 	ready map[string]bool
+	// answers tells that a replica that answers requests by itself is ready: a worker, or decode.
+	answers bool
 	// router tells that its endpoint picker is ready.
 	router bool
 }
 
 // copies returns what a service has in each cluster: Objects that are not being deleted, and their pods.
 func (w *World) copies(xr *stored) map[string]*copyOf {
+	return w.copiesIn(xr, func(o *stored) bool { return !o.deleting })
+}
+
+// copiesIn returns the same of those Objects for which the predicate is true.
+func (w *World) copiesIn(xr *stored, counts func(*stored) bool) map[string]*copyOf {
 	all := map[string]*copyOf{}
 	for t := range w.children[xr.uid] {
 		if t.kind != objectKind {
@@ -247,7 +254,7 @@ func (w *World) copies(xr *stored) map[string]*copyOf {
 		manifest := object(o.body, "spec", "forProvider", "manifest")
 		k, n := identify(manifest)
 		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if r == nil || o.deleting || k != lwsKind && k != deploymentKind {
+		if r == nil || !counts(o) || k != lwsKind && k != deploymentKind {
 			continue
 		}
 		c := all[r.name]
@@ -262,6 +269,7 @@ func (w *World) copies(xr *stored) map[string]*copyOf {
 			c.router = number(there.status, "availableReplicas") > 0
 		case there.runs != nil && there.runs.ready:
 			c.ready[replicaOf(manifest)] = true
+			c.answers = c.answers || texts(manifest, "metadata", "labels")["fusioninfer.io/component-type"] != "prefiller"
 		}
 	}
 	return all

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Roll changes the image of a service again and again, while it is scaled, moves, and loses endpoint pickers for some time. Nothing else
-// fails. So a rollout or a move never stops all that answers requests: see checkAnswers.
+// Roll changes the image of a service again and again, while it is scaled, moves, and loses endpoint pickers and the connection to clusters for
+// some time. Nothing but these and single writes fails. So a rollout or a move never stops all that answers requests: see checkAnswers.
 func (w *World) Roll(steps int) *ViolationError {
 	w.rolls = true
 	for i := range 1 + w.rand.IntN(3) {
@@ -135,30 +135,11 @@ func (u *user) mayStop() int {
 // answeredIn returns the clusters that answer requests of a service: the gateway sends them there, the endpoint picker is ready, and so is a
 // worker or a decode replica.
 func (w *World) answeredIn(xr *stored) map[string]bool {
-	routed, pickers, ready := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for t := range w.children[xr.uid] {
-		if t.kind == routeKind {
-			for _, c := range w.routedTo(t.name) {
-				routed[c] = true
-			}
-		}
-		if t.kind != objectKind {
-			continue
-		}
-		o := w.server.get(t.kind, t.name)
-		manifest := object(o.body, "spec", "forProvider", "manifest")
-		k, n := identify(manifest)
-		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		switch there := r.objects[task{k, n}]; {
-		case there == nil:
-		case k == deploymentKind:
-			pickers[r.name] = !r.pickerless && there.observed > 0
-		case k == lwsKind && there.runs != nil && there.runs.ready && texts(manifest, "metadata", "labels")["fusioninfer.io/component-type"] != "prefiller":
-			ready[r.name] = true
-		}
-	}
-	maps.DeleteFunc(routed, func(c string, _ bool) bool { return !pickers[c] || !ready[c] })
-	return routed
+	// What is being deleted answers until it is gone.
+	copies := w.copiesIn(xr, func(*stored) bool { return true })
+	all := w.reachedCopies(xr, copies)
+	maps.DeleteFunc(all, func(c string, _ bool) bool { return !copies[c].answers })
+	return all
 }
 
 // answersBefore returns where requests of each service are answered, in a world that checks it.

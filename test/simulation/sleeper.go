@@ -120,7 +120,12 @@ func (w *World) reached(xr *stored) map[string]bool {
 	if !w.Sleepers || w.scaleTarget(xr) == nil {
 		return nil
 	}
-	all, copies := map[string]bool{}, w.copies(xr)
+	return w.reachedCopies(xr, w.copies(xr))
+}
+
+// reachedCopies returns the clusters to which the accepted route of a service leads, and in which its endpoint picker is ready.
+func (w *World) reachedCopies(xr *stored, copies map[string]*copyOf) map[string]bool {
+	all := map[string]bool{}
 	for t := range w.children[xr.uid] {
 		if t.kind != routeKind {
 			continue

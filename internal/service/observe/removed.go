@@ -198,58 +198,34 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 			now[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
 		}
 	}
+	sendsWhole := r.plan.Router != nil && r.plan.Router.SendsWhole()
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
 		if c.Leaving || !in[c.Target.Cluster] {
 			continue
 		}
-		answer, left := plan.Versions.Any, plan.Versions.Any
-		former, exists := r.PoolType(c.Key(key.InferencePool))
-		turns := exists && former != selectedType(c)
+		answer, left, whole := plan.Versions.Any, plan.Versions.Any, plan.Versions.Whole
 		if r.picksApart(c) {
 			answer = func(v plan.Versions) bool { return v.Picked(false) }
-			left, turns = answer, false
-		} else if turns {
-			left = plan.Versions.All
+			left = answer
+		} else if former, exists := r.PoolType(c.Key(key.InferencePool)); exists && former != selectedType(c) {
+			left, whole = plan.Versions.All, plan.Versions.AllWhole
 		}
-		if router := r.plan.Router; router != nil && router.SendsWhole() {
-			left = both(left, wholeOf(turns))
-		}
-		if answer(now[c.Target.Cluster]) && !left(r.selected(c)) {
+		stay := r.selected(c)
+		if answer(now[c.Target.Cluster]) && (!left(stay) || sendsWhole && !whole(stay)) {
 			return true
 		}
 	}
 	return false
 }
 
-// wholeOf tells whether some replicas answer whole requests by themselves, or all of them do.
-func wholeOf(all bool) func(plan.Versions) bool {
-	if all {
-		return plan.Versions.AllWhole
-	}
-	return plan.Versions.Whole
-}
-
-// both tells whether replicas satisfy two predicates.
-func both(one, other func(plan.Versions) bool) func(plan.Versions) bool {
-	return func(v plan.Versions) bool { return one(v) && other(v) }
-}
-
 // whatAnswers says what a service needs in which nothing answers once some roles are removed.
 func (r *ObservedState) whatAnswers() string {
 	const others = "roles that answer without these, such as workers"
-	if router := r.plan.Router; router != nil && router.SendsWhole() && r.hasPair() {
+	if router := r.plan.Router; router != nil && router.SendsWhole() && r.plan.ChangesInPairs() {
 		return others + ", or strategy: " + string(v1alpha1.StrategyPDDisaggregation) + " in the router, with which decode answers"
 	}
 	return others
-}
-
-// hasPair tells whether the service has prefill and decode.
-func (r *ObservedState) hasPair() bool {
-	has := func(t v1alpha1.ComponentType) bool {
-		return slices.ContainsFunc(r.plan.Roles, func(of *plan.Role) bool { return of.Type == t })
-	}
-	return has(v1alpha1.ComponentTypePrefiller) && has(v1alpha1.ComponentTypeDecoder)
 }
 
 // poolsNotTurned returns the InferencePools that select nothing that serves once some roles are removed, in some clusters that refuse a

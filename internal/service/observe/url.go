@@ -64,7 +64,7 @@ func (e *evaluator) url(c *plan.ClusterPlan) string {
 	if c.Endpoint != nil {
 		// When a router comes, clients are told of its route once that leads to an endpoint picker. After that, a failure does not send them back.
 		service := urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
-		if !c.Endpoint.Former || !c.Target.Remote() && saidURL.In(e.state.req.Composite()).Status.URL == service && !e.routed(c, at) {
+		if !c.Endpoint.Former || !c.Target.Remote() && saidURL.Text(e.state.req.Composite().Object) == service && !e.routed(c, at) {
 			return service
 		}
 	}
@@ -89,11 +89,7 @@ func (e *evaluator) routed(c *plan.ClusterPlan, at routeObjects) bool {
 }
 
 // saidURL is the URL that the status has.
-var saidURL = incoming.NewCompositeView[struct {
-	Status struct {
-		URL string `json:"url"`
-	} `json:"status"`
-}]()
+var saidURL = incoming.NewPath("status", "url")
 
 // A copyURL is the URL of the copy in one cluster. It is empty where no client finds that copy yet.
 type copyURL struct {

@@ -42,7 +42,7 @@ func (r *ObservedState) lostIn(c *plan.ClusterPlan, needsBoth bool) *plan.Role {
 		}
 		gets := former == "" || former == t
 		picked := t == v1alpha1.ComponentTypeWorker || t == v1alpha1.ComponentTypeDecoder && !needsBoth
-		if lost == nil && gets && !picked && r.Replica(replica.Key).MayServe() {
+		if lost == nil && gets && !picked && state.MayServe() {
 			lost = replica.Role
 		}
 	}

@@ -122,11 +122,14 @@ func (p *Plan) servingWhereLeft(running *RunningView) map[key.ReplicaID]bool {
 	if !p.inFleet || p.policy() == v1alpha1.PlacementReplicate {
 		return all
 	}
-	for c, r := range p.Replicas() {
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
 		at := p.snapshot.States[c.Target.Cluster]
-		answered := p.FleetRoute == nil || at.Answered() && !at.Refused()
-		if c.Leaving && answered && running.stateOf(r).Serving {
-			all[r.ID] = true
+		if !c.Leaving || p.FleetRoute != nil && (!at.Answered() || at.Refused()) {
+			continue
+		}
+		for r := range c.Replicas() {
+			all[r.ID] = all[r.ID] || running.stateOf(r).Serving
 		}
 	}
 	return all
@@ -154,12 +157,13 @@ func (p *Plan) silentWhereLeft(serving map[key.ReplicaID]bool) []unit {
 	var all []unit
 	seen := map[unitID]bool{}
 	for c, r := range p.Replicas() {
-		id := unitID{p.kind(r.Role), p.unitIndex(r)}
-		if !c.Leaving || r.Extra || serving[r.ID] || placed[r.ID] || seen[id] {
+		if !c.Leaving || r.Extra || serving[r.ID] || placed[r.ID] {
 			continue
 		}
-		seen[id] = true
-		all = append(all, unit{cluster: c.Target.Cluster, kind: id.kind, index: id.index})
+		if id := (unitID{p.kind(r.Role), p.unitIndex(r)}); !seen[id] {
+			seen[id] = true
+			all = append(all, unit{cluster: c.Target.Cluster, kind: id.kind, index: id.index})
+		}
 	}
 	return all
 }

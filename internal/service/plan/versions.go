@@ -38,6 +38,11 @@ func (v Versions) some(are func(version string, t types) bool) bool {
 	return false
 }
 
+// every tells whether there are versions, and each satisfies the predicate.
+func (v Versions) every(are func(version string, t types) bool) bool {
+	return len(v) > 0 && !v.some(func(version string, t types) bool { return !are(version, t) })
+}
+
 // bothSuffix ends the revisions of which decode answers no request without prefill. So a former revision tells it, too,
 // whatever the roles are today.
 const bothSuffix = "-both"
@@ -65,9 +70,7 @@ func answers(version string, t types) bool {
 func (v Versions) Any() bool { return v.some(answers) }
 
 // All tells whether there are versions, and each can answer whole requests.
-func (v Versions) All() bool {
-	return len(v) > 0 && !v.some(func(version string, t types) bool { return !answers(version, t) })
-}
+func (v Versions) All() bool { return v.every(answers) }
 
 // alone tells whether each replica of a version answers whole requests by itself.
 func alone(version string, t types) bool {
@@ -78,9 +81,7 @@ func alone(version string, t types) bool {
 func (v Versions) Whole() bool { return v.some(alone) }
 
 // AllWhole tells whether there are versions, and each replica answers whole requests by itself.
-func (v Versions) AllWhole() bool {
-	return len(v) > 0 && !v.some(func(version string, t types) bool { return !alone(version, t) })
-}
+func (v Versions) AllWhole() bool { return v.every(alone) }
 
 // Pairs tells whether some version has prefill and decode that are known to need each other.
 func (v Versions) Pairs() bool {

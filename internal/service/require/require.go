@@ -158,13 +158,12 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	if p.Schedule != nil && p.Schedule.ReadsNamespace {
 		r.Resources[Namespace] = incoming.ByName("v1", "Namespace", "", p.Service.Namespace)
 	}
-	var deferred []plan.Deferred
+	deferred := gangs(req, r, p, objects)
 	var known map[string]bool
 	if p.SkipsMissingKinds {
 		known = kinds(objects, req)
 	}
 	conflicts := nameConflicts{plan: p, into: r}
-	deferred = append(deferred, gangs(req, r, p, objects)...)
 	for _, o := range objects {
 		if is := req.Observed(o.Key); is.Exists() {
 			conflicts.ofExisting(o, is)
@@ -197,11 +196,20 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 // gangs requires the kind of PodGroups that do not exist, as long as what serves waits for it. It returns those that nothing renders
 // meanwhile, if the kind is missing.
 func gangs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan, objects []kube.Object) []plan.Deferred {
+	if len(p.NewGangs) == 0 {
+		return nil
+	}
+	gangKind.Require(r.Resources)
+	if available, answered := gangKind.Available(req); available || !answered {
+		return nil
+	}
+	rendered := make(map[key.Key]bool, len(objects))
+	for _, o := range objects {
+		rendered[o.Key] = true
+	}
 	var deferred []plan.Deferred
 	for _, k := range p.NewGangs {
-		gangKind.Require(r.Resources)
-		available, answered := gangKind.Available(req)
-		if answered && !available && !slices.ContainsFunc(objects, func(o kube.Object) bool { return o.Key == k }) {
+		if !rendered[k] {
 			deferred = append(deferred, plan.Deferred{Key: k, Reason: plan.DeferredForKind, Message: gangKind.Missing()})
 		}
 	}

@@ -66,7 +66,7 @@ func ConditionTypes() []string {
 // evaluate returns the outcome of the call. room is how many bytes the response can take besides the
 // objects.
 func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Object, room int) composite.Outcome {
-	a := composite.Outcome{
+	out := composite.Outcome{
 		Objects:    objects,
 		Ready:      make(map[key.Key]bool, len(objects)),
 		Status:     status(c, state, p, room),
@@ -76,9 +76,9 @@ func evaluate(c *parsed, state *observedState, p *ledgerPlan, objects []kube.Obj
 	}
 	for _, o := range objects {
 		// Provider-kubernetes may lack the permission to make the mark, which holds up nothing.
-		a.Ready[o.Key] = o.Key == c.keys().ControlPlane() || ofServices(o.Key) || state.ready(o)
+		out.Ready[o.Key] = o.Key == c.keys().ControlPlane() || ofServices(o.Key) || state.ready(o)
 	}
-	return a
+	return out
 }
 
 // ready tells whether an object exists and, if provider-kubernetes handles it, is synced.
@@ -98,7 +98,7 @@ func (r *observedState) ready(o kube.Object) bool {
 }
 
 // stable tells whether the requests, nodes and address are known, and nothing is pending. The ledger
-// may change with this call: Answer.Due says when the next call follows.
+// may change with this call: Outcome.Due says when the next call follows.
 func stable(c *parsed, state *observedState, p *ledgerPlan) bool {
 	if !state.resolved || !state.ledger.exists || len(p.Pending) > 0 {
 		return false

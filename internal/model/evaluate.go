@@ -47,7 +47,7 @@ func ConditionTypes() []string {
 
 // evaluate returns the outcome of the call. The deferred objects are left out for now.
 func evaluate(p *parsed, state *observedState, objects []kube.Object, left deferred) composite.Outcome {
-	a := composite.Outcome{Ready: make(map[key.Key]bool, len(objects))}
+	out := composite.Outcome{Ready: make(map[key.Key]bool, len(objects))}
 	var missing []string
 	inCluster := map[string]string{}
 	for i := range state.loading {
@@ -58,41 +58,41 @@ func evaluate(p *parsed, state *observedState, objects []kube.Object, left defer
 	}
 	for _, o := range objects {
 		if _, is := left[o.Key]; !is {
-			a.Objects = append(a.Objects, o)
+			out.Objects = append(out.Objects, o)
 		}
 		if o.Key.Kind == key.Job {
 			continue // The condition AdaptersLoaded tells of them.
 		}
 		if o.Key.OnlyObserved() {
-			a.Ready[o.Key] = true // It is there to be read, and nothing waits for it.
+			out.Ready[o.Key] = true // It is there to be read, and nothing waits for it.
 			continue
 		}
 		why := state.notReady(o, left)
-		a.Ready[o.Key] = why == ""
+		out.Ready[o.Key] = why == ""
 		if why != "" {
 			missing = append(missing, text.InCluster(o.Key.Cluster, why))
 			inCluster[o.Key.Cluster] = why
 		}
 	}
-	a.Status = status(p, state, inCluster)
+	out.Status = status(p, state, inCluster)
 	unknown := state.unknownTargets(p)
 	answered := state.answered(p, missing, unknown)
 	loaded := state.adaptersLoaded(p, left)
 	for i := range state.loading {
 		for _, j := range state.loading[i].jobs {
-			a.Ready[j.key] = j.done
+			out.Ready[j.key] = j.done
 		}
 	}
-	a.Conditions = []composite.Condition{
+	out.Conditions = []composite.Condition{
 		{Type: composite.Accepted, Status: composite.True, Reason: composite.ReasonAccepted},
 		state.noWarnings(unknown),
 		loaded,
 		answered,
 	}
-	a.Stable = answered.Status == composite.True && loaded.Status == composite.True
+	out.Stable = answered.Status == composite.True && loaded.Status == composite.True
 	// The XR is ready once requests for the name are answered, by the targets of the spec.
-	a.Deferred = !a.Stable
-	return a
+	out.Deferred = !out.Stable
+	return out
 }
 
 // notResolved is for a service of which nothing is known.

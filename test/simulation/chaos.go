@@ -201,6 +201,9 @@ func (w *World) chaos() {
 	if w.Sleepers {
 		all = slices.Concat(all, sleeperEvents)
 	}
+	if w.Quotas {
+		all = append(slices.Clone(all), quotaEvent)
+	}
 	for _, e := range all {
 		sum += e.weight
 	}

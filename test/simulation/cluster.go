@@ -23,6 +23,9 @@ func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) {
 	w.remotes[n], w.fleet = r, append(w.fleet, r)
 	r.setNodes(len(r.limit))
 	r.restore()
+	if w.Quotas {
+		r.setQuotas()
+	}
 	w.server.create(newDocument(fields{
 		"apiVersion": clusterKind.apiVersion, "kind": clusterKind.kind,
 		"metadata": fields{"name": n, "labels": fields{labelComposite: n, "region": region}},
@@ -100,6 +103,9 @@ func (r *remote) spec() fields {
 		pools = append(pools, f)
 	}
 	spec := fields{"providerConfigRef": fields{"name": r.name}, "pools": pools}
+	if len(r.quotas) > 0 {
+		spec["quotas"] = r.quotasSpec()
+	}
 	if r.confirmed != "" {
 		spec["clusterUID"] = r.confirmed
 	}

@@ -27,6 +27,7 @@ remote clusters. It has no code of the function. These are its invariants:
   - runs: then all that is placed is ready.
   - freed: then all room that is free can be reserved, and nothing runs without an Object.
   - abandoned is left: no service keeps Objects for an abandoned cluster.
+  - within quota: see checkQuota. The invariants placed and freed go by quotas, too (TestQuotas).
   - requests can wait: see checkReached. Only where services stop while nobody uses them (TestSleepers).
   - requests are answered: see checkAnswers. Only where nothing but endpoint pickers, connections and single writes fails (TestRoll).
 */

@@ -212,14 +212,17 @@ func (w *World) isHome(u *user, r *remote) bool {
 	return request != nil && slices.ContainsFunc(homesIn(request), func(h document) bool { return text(h, "cluster") == r.name })
 }
 
-// waitsBefore tells whether a service that is older than u waits for a cluster. Room may then be held for it. One that is not to be
+// waitsBefore tells whether a service that a cluster may serve before u waits for it. Room may then be held for it. One that is not to be
 // in the cluster any more, and has no other, still waits there to grow.
 func (w *World) waitsBefore(u *user, r *remote) bool {
-	for _, older := range w.services {
-		if older == u {
-			return false
+	older := true
+	for _, other := range w.services {
+		if other == u {
+			older = false
+			continue
 		}
-		if (slices.Contains(w.candidates(older), r) || len(w.placedIn(older)[r.name]) > 0) && !w.complete(older) {
+		mayRun := slices.Contains(w.candidates(other), r) || len(w.placedIn(other)[r.name]) > 0
+		if mayRun && w.servedBefore(other, u, r, older) && !w.complete(other) {
 			return true
 		}
 	}
@@ -264,7 +267,7 @@ func (w *World) growing(u *user) bool {
 		told, r := podsOf(manifest), w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
 		meanwhile := whileReplaced(told, want)
 		hasRoom := func() bool {
-			return !w.waitsBefore(u, r) && fits(r.nodes, slices.Concat(w.takenBut(r, t.name), meanwhile))
+			return !w.waitsBefore(u, r) && w.hasRoom(u, r, t.name, meanwhile)
 		}
 		if gpusOf(told) != gpusOf(want) || gpusOf(meanwhile) > gpusOf(told) && !hasRoom() {
 			return true
@@ -322,11 +325,11 @@ func (w *World) checkWaiting(u *user, r *remote, placed map[string]map[string]bo
 		return
 	}
 	ids := make([]string, 0, len(waiting))
-	pods := w.taken(r)
+	var pods []pod
 	for _, p := range waiting {
 		pods, ids = append(pods, p.pods()...), append(ids, p.id())
 	}
-	if fits(r.nodes, pods) {
+	if w.hasRoom(u, r, name{}, pods) {
 		w.violate("placed", append(w.about(r), u.name.String()), "%s waits for room for %v that is free in %s: it runs as %v; %s; status: %s",
 			u.name, ids, r.name, placed, w.describe(r), w.placement(u))
 	}
@@ -416,10 +419,12 @@ func (w *World) probe() {
 	}
 }
 
-// probes are services that together need all that is free in a cluster.
+// probes are services that together need all that is free in a cluster. Namespaces with a quota have as much of it as that allows, and one
+// without a quota has the rest.
 func (w *World) probes(r *remote) []*user {
 	var probes []*user
 	var pods []pod
+	left := w.quotaLeft(r)
 	for _, n := range slices.SortedFunc(maps.Keys(w.told[r.name]), compareNames) {
 		pods = append(pods, w.told[r.name][n]...)
 	}
@@ -430,14 +435,28 @@ func (w *World) probes(r *remote) []*user {
 			for ; fits(r.nodes, append(slices.Clone(pods), one)); n++ {
 				pods = append(pods, one)
 			}
-			if n == 0 {
-				continue
-			}
-			probes = append(probes, &user{anyTime: w.Without["start-timeout"],
-				name: name{"team-p", fmt.Sprintf("probe-%s-%s-%d", r.name, p.name, gpus)}, policy: "Failover", clusters: []string{r.name},
-				roles: []role{{name: "worker", kind: "worker", replicas: n, nodes: 1, gpus: gpus, nodeSelector: one.nodes}},
-			})
+			probes = append(probes, w.probesOf(r, one, n, left)...)
 		}
+	}
+	return probes
+}
+
+// probesOf are services that together need n replicas of a pod. Left is how many GPUs the namespaces with a quota may have, and gets less.
+func (w *World) probesOf(r *remote, one pod, n int, left map[string]int) []*user {
+	var probes []*user
+	for _, namespace := range append(slices.Sorted(maps.Keys(left)), "team-p") {
+		replicas := n
+		if gpus, limited := left[namespace]; limited {
+			replicas = max(0, min(n, gpus/one.gpus))
+			left[namespace] -= replicas * one.gpus
+		}
+		if n -= replicas; replicas == 0 {
+			continue
+		}
+		probes = append(probes, &user{anyTime: w.Without["start-timeout"],
+			name: name{namespace, fmt.Sprintf("probe-%s-%s-%d", r.name, one.nodes["pool"], one.gpus)}, policy: "Failover", clusters: []string{r.name},
+			roles: []role{{name: "worker", kind: "worker", replicas: replicas, nodes: 1, gpus: one.gpus, nodeSelector: one.nodes}},
+		})
 	}
 	return probes
 }

@@ -124,6 +124,7 @@ func (w *World) checkObject(c change, rt remoteTask) {
 	if before == nil {
 		w.checkAnswered(o, r)
 	}
+	w.checkQuota(o, r)
 	staying, leaving, gone := w.counted(r)
 	switch {
 	case !fits(r.limit, staying):

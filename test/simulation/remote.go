@@ -44,6 +44,9 @@ type remote struct {
 	// stopPolicy is that of the InferenceCluster, and gateway tells that its entrypoint is a Gateway.
 	stopPolicy string
 	gateway    bool
+	// quotas are those of the InferenceCluster by their namespace, and most is the most GPUs that each namespace was ever allowed.
+	quotas map[string]quota
+	most   map[string]int
 	// uid is the UID of its namespace kube-system, and confirmed what the InferenceCluster expects: empty for the first.
 	uid, confirmed string
 	// abandoned tells that the cluster was abandoned, and not cleaned up since.

@@ -29,6 +29,14 @@ func TestSleepers(t *testing.T) {
 	})
 }
 
+// TestQuotas runs random fleets in which the namespaces have quotas and priorities. It runs a quarter of the seeds.
+func TestQuotas(t *testing.T) {
+	fn := InProcess()
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Steps: *steps, Trace: true, Quotas: true}, fn).Run()
+	})
+}
+
 // TestStarvation has small services come and go in a full cluster, where a large one waits that is older than those that come.
 func TestStarvation(t *testing.T) {
 	w := New(Options{Seed: 1}, InProcess())

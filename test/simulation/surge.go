@@ -78,7 +78,7 @@ func (w *World) checkSurge(u *user) {
 		if !slices.Contains(w.candidates(u), r) || w.waitsBefore(u, r) || len(u.missing(w.placedIn(u)[r.name])) == len(u.replicas()) {
 			continue
 		}
-		if fits(r.nodes, slices.Concat(u.replicas()[0].pods(), w.taken(r))) {
+		if w.hasRoom(u, r, name{}, u.replicas()[0].pods()) {
 			w.violate("surged", append(w.about(r), u.name.String()), "the rollout of %s waits in %s, where a further replica has room: %s; status: %s", u.name, r.name, w.describe(r), w.placement(u))
 		}
 	}
@@ -139,15 +139,18 @@ func (w *World) checkRolledOut(u *user) {
 	}
 }
 
-// taken returns the pods for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps the pods
-// that it had, it has room to replace them by those that it makes next.
-func (w *World) taken(r *remote) []pod { return w.takenBut(r, name{}) }
+// hasRoom tells whether a cluster has the room, and the quota, for some pods of a service. The pods of one Object do not count.
+func (w *World) hasRoom(u *user, r *remote, but name, more []pod) bool {
+	return fits(r.nodes, slices.Concat(w.taken(r, func(n name) bool { return n != but }), more)) &&
+		w.quotaAllows(u.name.namespace, r, but, more, true)
+}
 
-// takenBut returns the pods for which a cluster has no room left, without those of an Object.
-func (w *World) takenBut(r *remote, but name) []pod {
+// taken returns the pods of some Objects for which a cluster has no room left: those that it is told to run. While a LeaderWorkerSet keeps
+// the pods that it had, it has room to replace them by those that it makes next.
+func (w *World) taken(r *remote, counts func(name) bool) []pod {
 	var all []pod
 	for n, pods := range w.told[r.name] {
-		if n == but {
+		if !counts(n) {
 			continue
 		}
 		o := w.server.get(objectKind, n)

@@ -32,6 +32,8 @@ type Options struct {
 	Trace bool
 	// Sleepers has half of the services stop while nobody uses them.
 	Sleepers bool
+	// Quotas gives each namespace a quota and a priority in each cluster.
+	Quotas bool
 }
 
 // A World is a control plane with its clusters, services, and the function.

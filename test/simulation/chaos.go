@@ -204,6 +204,9 @@ func (w *World) chaos() {
 	if w.Quotas {
 		all = append(slices.Clone(all), quotaEvent)
 	}
+	if w.Kueue {
+		all = slices.Concat(all, kueueEvents)
+	}
 	for _, e := range all {
 		sum += e.weight
 	}

@@ -26,6 +26,8 @@ func (w *World) addCluster(n, region string, pools []nodePool, gateway bool) {
 	if w.Quotas {
 		r.setQuotas()
 	}
+	r.kueue = w.Kueue && (len(w.fleet) == 1 || w.rand.IntN(2) == 0)
+	r.setKueueQuota()
 	w.server.create(newDocument(fields{
 		"apiVersion": clusterKind.apiVersion, "kind": clusterKind.kind,
 		"metadata": fields{"name": n, "labels": fields{labelComposite: n, "region": region}},
@@ -103,6 +105,10 @@ func (r *remote) spec() fields {
 		pools = append(pools, f)
 	}
 	spec := fields{"providerConfigRef": fields{"name": r.name}, "pools": pools}
+	if r.kueue {
+		delete(spec, "pools")
+		spec["admission"] = "Kueue"
+	}
 	if len(r.quotas) > 0 {
 		spec["quotas"] = r.quotasSpec()
 	}

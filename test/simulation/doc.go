@@ -13,6 +13,7 @@ What is modelled:
   - provider-kubernetes with watches: Objects, their management policies, and collections of nodes.
   - Remote clusters: pods of LeaderWorkerSets take GPUs of nodes, get ready later, and go later. Nodes are bins: which of them has
     which pod is not modelled, so pods never wait for room that is only scattered.
+  - Kueue, in some clusters of TestKueue: a Workload for each LeaderWorkerSet, a number of GPUs that it admits, and evictions.
 
 The model knows no format of the function: it stores what is returned. The oracle reads rendered manifests, and the pods of the
 remote clusters. It has no code of the function. These are its invariants:
@@ -28,6 +29,8 @@ remote clusters. It has no code of the function. These are its invariants:
   - freed: then all room that is free can be reserved, and nothing runs without an Object.
   - abandoned is left: no service keeps Objects for an abandoned cluster.
   - within quota: see checkQuota. The invariants placed and freed go by quotas, too (TestQuotas).
+  - queued: whatever starts where Kueue admits can be found by Kueue (TestKueue).
+  - told: no service that waits for Kueue in its cluster is said to be placed (TestKueue).
   - requests can wait: see checkReached. Only where services stop while nobody uses them (TestSleepers).
   - requests are answered: see checkAnswers. Only where nothing but endpoint pickers, connections and single writes fails (TestRoll).
 */

@@ -41,6 +41,7 @@ func (w *World) end() {
 		w.pause(xrKey{serviceKind, o.name}, false)
 	}
 	w.quiet()
+	w.endQueues()
 	w.collectLost()
 	for _, r := range w.fleet {
 		r.cleanUp()
@@ -120,7 +121,7 @@ func (w *World) checkEnd() {
 // checkReserved checks that whatever a cluster is told to run is reserved there, by the status of its InferenceCluster.
 func (w *World) checkReserved(r *remote) {
 	o := w.server.get(clusterKind, name{"", r.name})
-	if o == nil || r.abandoned {
+	if o == nil || r.abandoned || r.kueue {
 		return
 	}
 	type amount struct{ pods, gpus int }
@@ -215,6 +216,9 @@ func (w *World) isHome(u *user, r *remote) bool {
 // waitsBefore tells whether a service that a cluster may serve before u waits for it. Room may then be held for it. One that is not to be
 // in the cluster any more, and has no other, still waits there to grow.
 func (w *World) waitsBefore(u *user, r *remote) bool {
+	if r.kueue {
+		return false
+	}
 	older := true
 	for _, other := range w.services {
 		if other == u {
@@ -422,6 +426,9 @@ func (w *World) probe() {
 // probes are services that together need all that is free in a cluster. Namespaces with a quota have as much of it as that allows, and one
 // without a quota has the rest.
 func (w *World) probes(r *remote) []*user {
+	if r.kueue {
+		return nil
+	}
 	var probes []*user
 	var pods []pod
 	left := w.quotaLeft(r)

@@ -124,6 +124,10 @@ func (w *World) checkObject(c change, rt remoteTask) {
 	if before == nil {
 		w.checkAnswered(o, r)
 	}
+	if r.kueue {
+		w.checkQueued(c.current, r)
+		return // Nobody counts capacity there.
+	}
 	w.checkQuota(o, r)
 	staying, leaving, gone := w.counted(r)
 	switch {

@@ -47,6 +47,9 @@ type remote struct {
 	// quotas are those of the InferenceCluster by their namespace, and most is the most GPUs that each namespace was ever allowed.
 	quotas map[string]quota
 	most   map[string]int
+	// kueue tells that Kueue admits what runs there, within kueueQuota GPUs.
+	kueue      bool
+	kueueQuota int
 	// uid is the UID of its namespace kube-system, and confirmed what the InferenceCluster expects: empty for the first.
 	uid, confirmed string
 	// abandoned tells that the cluster was abandoned, and not cleaned up since.
@@ -157,6 +160,9 @@ func (r *remote) delete(k kindOf, n name) {
 	}
 	delete(r.objects, t)
 	r.w.reported(r, t)
+	if k == lwsKind {
+		r.endWorkload(n, o.uid)
+	}
 }
 
 // setStatus changes the status of an object, and tells the provider.
@@ -198,6 +204,8 @@ func (r *remote) next() bool {
 		r.runGroup(t, o)
 	case deploymentKind:
 		r.runDeployment(t, o)
+	case workloadKind:
+		r.runWorkload(t, o)
 	case podGroupKind:
 		r.setStatus(t, o, fields{"phase": "Running"})
 	case routeKind, poolKind:
@@ -228,6 +236,7 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 	if g == nil {
 		g = &group{pods: podsOf(o.manifest)}
 		o.runs, o.template = g, templateOf(o.manifest)
+		r.queue(t, o)
 	}
 	held := heldBack(o.manifest)
 	restart := !held && !equal(o.template, templateOf(o.manifest))
@@ -250,7 +259,7 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 		g.stopping = nil
 		r.wakeWaiting()
 	case !g.started:
-		if !fits(r.nodes, append(r.occupied(), g.pods...)) {
+		if r.kueue && !r.admitted(t, o) || !r.kueue && !fits(r.nodes, append(r.occupied(), g.pods...)) {
 			r.groupStatus(t, o)
 			return // It is noted again when pods go, or nodes come.
 		}
@@ -357,7 +366,7 @@ func (r *remote) lose(n int) {
 	slices.SortFunc(running, func(a, b task) int { return compareNames(a.name, b.name) })
 	r.w.rand.Shuffle(len(running), func(i, j int) { running[i], running[j] = running[j], running[i] })
 	for _, t := range running {
-		if fits(r.nodes, r.occupied()) {
+		if r.kueue || fits(r.nodes, r.occupied()) {
 			return
 		}
 		o := r.objects[t]
@@ -365,7 +374,7 @@ func (r *remote) lose(n int) {
 		r.groupStatus(t, o)
 		r.note(t)
 	}
-	if !fits(r.nodes, r.occupied()) {
+	if !r.kueue && !fits(r.nodes, r.occupied()) {
 		r.leaving = nil
 	}
 }

@@ -235,6 +235,9 @@ func (w *World) randomUser() *user {
 		u.roles = []role{{name: "worker", kind: "worker", replicas: 1 + w.rand.IntN(2), nodes: 1 + w.rand.IntN(2), gpus: 8}}
 	}
 	u.gang = []string{"", "None", "MinimumFirst"}[w.rand.IntN(3)]
+	if w.Kueue {
+		u.gang = "None" // Kueue admits each replica by itself.
+	}
 	u.surge = max(0, w.rand.IntN(4)-1)
 	for i := range u.roles {
 		if w.selects {

@@ -37,6 +37,15 @@ func TestQuotas(t *testing.T) {
 	})
 }
 
+// TestKueue runs random fleets in which Kueue admits what runs in some clusters. It runs a quarter of the seeds. Kueue refuses changes of what
+// pods request, so there are none.
+func TestKueue(t *testing.T) {
+	fn, without := InProcess(), map[string]bool{"shrink": true, "grow": true, "node-count": true}
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Steps: *steps, Without: without, Trace: true, Kueue: true}, fn).Run()
+	})
+}
+
 // TestStarvation has small services come and go in a full cluster, where a large one waits that is older than those that come.
 func TestStarvation(t *testing.T) {
 	w := New(Options{Seed: 1}, InProcess())

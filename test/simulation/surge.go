@@ -141,6 +141,9 @@ func (w *World) checkRolledOut(u *user) {
 
 // hasRoom tells whether a cluster has the room, and the quota, for some pods of a service. The pods of one Object do not count.
 func (w *World) hasRoom(u *user, r *remote, but name, more []pod) bool {
+	if r.kueue {
+		return true
+	}
 	return fits(r.nodes, slices.Concat(w.taken(r, func(n name) bool { return n != but }), more)) &&
 		w.quotaAllows(u.name.namespace, r, but, more, true)
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Sleepers bool
 	// Quotas gives each namespace a quota and a priority in each cluster.
 	Quotas bool
+	// Kueue has Kueue admit what runs in some clusters.
+	Kueue bool
 }
 
 // A World is a control plane with its clusters, services, and the function.

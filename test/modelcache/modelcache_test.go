@@ -317,7 +317,6 @@ func TestWithout(t *testing.T) {
 func TestAnother(t *testing.T) {
 	fn := function.Start(t)
 	c := loaded(t, fn)
-	there := map[string][]string{"model-cache": c.doc()}
 	s := begin(t, fn, strings.Replace(service("chat", ""), "cacheRef: {name: qwen}", `uri: "hf://a/b"`, 1))
 	s.apply(nil)
 	s.serve()
@@ -328,16 +327,26 @@ func TestAnother(t *testing.T) {
 	}
 	loading := begin(t, fn, cache(""))
 	loading.apply(nil)
-	for name, found := range map[string][]string{"held": loading.doc(), "updated": there["model-cache"]} {
-		want := map[string]float64{"held": 2, "updated": 1}[name]
+	for _, step := range []struct {
+		name  string
+		found []string
+		held  float64
+	}{{"held", loading.doc(), 2}, {"updated", c.doc(), 1}} {
 		got := 0.0
-		for k, r := range s.call(map[string][]string{"model-cache": found}).GetDesired().GetResources() {
+		for k, r := range s.call(map[string][]string{"model-cache": step.found}).GetDesired().GetResources() {
 			if strings.HasPrefix(k, "leaderworkerset/") {
 				got += kube.Lookup(r.GetResource(), "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition").GetNumberValue()
 			}
 		}
-		if got != want {
-			t.Errorf("%s: %v replicas are held, want %v", name, got, want)
+		if got != step.held {
+			t.Errorf("%s: %v replicas are held, want %v", step.name, got, step.held)
+		}
+		s.apply(map[string][]string{"model-cache": step.found})
+		s.serve()
+		for k, r := range s.req.GetObserved().GetResources() {
+			if strings.HasPrefix(k, "leaderworkerset/") { // It serves as it was before.
+				r.Resource = kube.With(r.GetResource(), structpb.NewNumberValue(0), "status", "updatedReplicas")
+			}
 		}
 	}
 }

@@ -59,7 +59,9 @@ func TestAdapters(t *testing.T) {
 	l.want("Nothing is loaded.", none, replica, replica)
 	l.settle()
 	l.spec(withAdapters())
-	l.want("One replica after the other mounts the claim.", none, replica, kept, claim)
+	l.want("Replicas are told of the claim.", none, kept, kept, claim)
+	l.settle()
+	l.want("One replica after the other mounts it.", none, replica, kept, claim)
 	l.wantClusters("It has no volume yet.", "")
 	l.set(claim, bound)
 	l.settle()
@@ -70,6 +72,8 @@ func TestAdapters(t *testing.T) {
 	l.wantClusters("Adapters can be loaded.", "/"+claimed+" uid-persistentvolumeclaim/adapters")
 
 	l.spec(withoutAdapters())
+	l.want("Both still mount it.", none, kept, kept, claim)
+	l.settle()
 	l.want("One replica still mounts it, and the other may.", none, replica, kept, claim)
 	l.wantClusters("No adapter is loaded any more.", "")
 	l.settle()
@@ -100,7 +104,7 @@ func TestAdaptersClosed(t *testing.T) {
 		err    string
 	}{
 		"Never":   {reason: "There is nothing to load.", specs: []string{without, without}, want: []string{"open", "open"}},
-		"Removed": {reason: "One replica after the other is replaced, and then the claim goes.", specs: []string{with, without, without, without, without}, want: []string{"closed", "closed", "closed", "closed", "open"}},
+		"Removed": {reason: "One replica after the other is replaced, and then the claim goes.", specs: []string{with, without, without, without, without, without}, want: []string{"closed", "closed", "closed", "closed", "closed", "open"}},
 		"Paused":  {reason: "Former replicas go on.", specs: []string{with, paused(without), paused(without), paused(without), paused(without)}, want: []string{"closed", "closed", "closed", "closed", "closed"}},
 		"Leaves":  {reason: "Pods that end hold the claim.", specs: []string{with, without, without, without, without, without}, leaves: true, want: []string{"closed", "closed", "closed", "closed", "closed", "closed"}},
 		"FullRoute": {
@@ -430,7 +434,8 @@ func TestAdaptersRemoved(t *testing.T) {
 	}{
 		"Alone": {
 			reason: "The warning and the model stay until no engine can serve adapters.", first: with(qwen),
-			specs: []string{without(qwen), without(qwen), without(qwen), without(qwen)}, want: []string{warns + known, warns + known, warns + known, none},
+			specs: []string{without(qwen), without(qwen), without(qwen), without(qwen), without(qwen)},
+			want:  []string{warns + known, warns + known, warns + known, warns + known, none},
 		},
 		"Unbound": {reason: "No adapter was loaded.", first: with(qwen), unbound: true, specs: []string{without(base)}, want: []string{none}},
 		"Other":   {reason: "Former replicas serve adapters of the former model.", first: with(qwen), specs: []string{without(base)}, want: []string{wait}},
@@ -440,8 +445,8 @@ func TestAdaptersRemoved(t *testing.T) {
 			want: []string{warns + known, strings.Replace(refused, "hf://", "", 2) + "Make another service, or set replicas to 0 first"},
 		},
 		"After": {
-			reason: "They are gone.", first: with(qwen), specs: []string{without(qwen), without(qwen), without(qwen), without(qwen), without(base)},
-			want: []string{warns + known, warns + known, warns + known, none, none},
+			reason: "They are gone.", first: with(qwen), specs: []string{without(qwen), without(qwen), without(qwen), without(qwen), without(qwen), without(base)},
+			want: []string{warns + known, warns + known, warns + known, warns + known, none, none},
 		},
 		"Path": {
 			reason: "Without adapterCache, the model of a cache has another path.", first: with(qwen + cached), specs: []string{without(qwen + cached)},
@@ -560,11 +565,11 @@ func TestAdaptersRankInRollout(t *testing.T) {
 		want  []string
 	}{
 		"First":   {reason: "Nothing has served before.", ranks: []string{"64", "64", "64"}, want: []string{"64", "64", "64"}},
-		"Raised":  {reason: "The former replicas refuse rank 128.", ranks: []string{"64", "64", "128", "128", "128"}, want: []string{"64", "64", "64", "64", "128"}},
+		"Raised":  {reason: "The former replicas refuse rank 128.", ranks: []string{"64", "64", "128", "128", "128", "128"}, want: []string{"64", "64", "64", "64", "64", "128"}},
 		"Paused":  {reason: "They stay.", ranks: []string{"64", "64", "128 " + paused, "128 " + paused, "128 " + paused}, want: []string{"64", "64", "64", "64", "64"}},
 		"Lowered": {reason: "The new replicas refuse rank 64.", ranks: []string{"64", "64", "32", "32", "32"}, want: []string{"64", "64", "32 (64)", "32 (64)", "32 (64)"}},
-		"Back":    {reason: "One replica has rank 32 so far, and the other one is held until it is known to have rank 64.", ranks: []string{"64", "64", "32", "64", "64", "64"}, want: []string{"64", "64", "32 (64)", "32 (64)", "32 (64)", "64"}},
-		"Unknown": {reason: "The former replicas refuse rank 128, whatever the new ones do.", ranks: []string{"64", "64", "$(RANK)", "$(RANK)", "$(RANK)"}, want: []string{"64", "64", "64", "64", "0 (64)"}},
+		"Back":    {reason: "One replica has rank 32 so far, and the other one is held until it is known to have rank 64.", ranks: []string{"64", "64", "32", "32", "64", "64", "64", "64"}, want: []string{"64", "64", "32 (64)", "32 (64)", "32 (64)", "32 (64)", "32 (64)", "64"}},
+		"Unknown": {reason: "The former replicas refuse rank 128, whatever the new ones do.", ranks: []string{"64", "64", "$(RANK)", "$(RANK)", "$(RANK)", "$(RANK)"}, want: []string{"64", "64", "64", "64", "64", "0 (64)"}},
 		"Known":   {reason: "What the former replicas refuse is not known.", ranks: []string{"$(RANK)", "$(RANK)", "64", "64", "64"}, want: []string{"0", "0", "64", "64", "64"}},
 	}
 	for name, tc := range cases {

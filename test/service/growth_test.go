@@ -63,9 +63,11 @@ func TestGrowthWaits(t *testing.T) {
 		{"Another image needs no other capacity.", fmt.Sprintf(w, 2, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
 		{"More nodes wait, and the gang counts those that run.", fmt.Sprintf(w, 3, "v2"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
 		{"They wait as long as the cluster has not reserved them, and another image waits with them.", fmt.Sprintf(w, 3, "v3"), reserved(1, 2), state{Image: "v2", Nodes: "2", Generation: "1", Gang: "2"}},
-		{"They start with the reservation.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Generation: "2", Gang: "3"}},
+		{"The replica is told with the reservation.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "2", Gang: "2"}},
+		{"Then they start.", fmt.Sprintf(w, 3, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Generation: "2", Gang: "3"}},
 		{"The former number is a change as well.", fmt.Sprintf(w, 2, "v3"), reserved(2, 3), state{Image: "v3", Nodes: "3", Generation: "2", Gang: "3"}},
-		{"It follows the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
+		{"It is told with the answer.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "3", Gang: "3"}},
+		{"It follows.", fmt.Sprintf(w, 2, "v3"), reserved(3, 2), state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
 		{"Nothing that runs changes because the cluster cannot be read.", fmt.Sprintf(w, 2, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
 		{"A change waits then as well.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
 		{"It goes on to wait.", fmt.Sprintf(w, 3, "v3"), nil, state{Image: "v3", Nodes: "2", Generation: "3", Gang: "2"}},
@@ -125,10 +127,12 @@ func TestGrowthRollsOut(t *testing.T) {
 	}{
 		{"Nothing is reserved.", "v1", 1, 0, nil},
 		{"All start.", "v1", 1, 1, []string{"v1", "v1", "v1"}},
-		{"One replica gets another image.", "v2", 1, 1, []string{"v2 held", "v2 held", "v2"}},
+		{"All are told of another image.", "v2", 1, 1, []string{"v2 held", "v2 held", "v2 held"}},
+		{"One replica gets it.", "v2", 1, 1, []string{"v2 held", "v2 held", "v2"}},
 		{"More CPU is not reserved: everything stays as it is.", "v3", 2, 1, []string{"v2 held", "v2 held", "v2 held"}},
 		{"It goes on to wait.", "v3", 2, 1, []string{"v2 held", "v2 held", "v2 held"}},
-		{"It is reserved: one replica gets it.", "v3", 2, 2, []string{"v3 held", "v3 held", "v3"}},
+		{"It is reserved: all are told.", "v3", 2, 2, []string{"v3 held", "v3 held", "v3 held"}},
+		{"One replica gets it.", "v3", 2, 2, []string{"v3 held", "v3 held", "v3"}},
 		{"The next follows.", "v3", 2, 2, []string{"v3 held", "v3", "v3"}},
 		{"All have it.", "v3", 2, 2, []string{"v3", "v3", "v3"}},
 	}
@@ -174,6 +178,7 @@ func TestFormerNodesHaveNoGeneration(t *testing.T) {
 		t.Fatalf("it starts with two nodes for each: -want +got:\n%s", diff)
 	}
 	apply(1, 1) // The cluster has not answered so far.
+	apply(1, 2) // Both are told first.
 	if diff := cmp.Diff([]string{`2 of ""`, `1 of "2"`}, apply(1, 2)); diff != "" {
 		t.Errorf("one replica gets one node less, and the other waits: -want +got:\n%s", diff)
 	}

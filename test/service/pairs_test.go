@@ -52,7 +52,7 @@ func TestPairsKeepAnswering(t *testing.T) {
 		"ScaledWhileOneIsChanged": {
 			reason: "More decode replicas are divided among the units otherwise.",
 			before: pairs(2, "v1", 4, "v1", ""), edit: pairs(2, broken, 4, broken, ""),
-			stepsBetween: 1, then: pairs(2, broken, 6, broken, ""), images: "v1,v1,v1,broken,broken,broken,v1,v1",
+			stepsBetween: 2, then: pairs(2, broken, 6, broken, ""), images: "v1,v1,v1,broken,broken,broken,v1,v1",
 		},
 		"PausedWhileOneCrashes": {
 			reason: "The prefill replicas do not change, so one that crashes was not released.",

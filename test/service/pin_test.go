@@ -96,12 +96,12 @@ placement: {policy: Failover, clusterSelector: {}}
 		},
 		"PutBackWhileReserved": {
 			reason: "One replica was on its way to the other nodes.",
-			edits:  []edit{{other, true, 2}, {"", true, 12}}, fewest: 3,
+			edits:  []edit{{other, true, 3}, {"", true, 12}}, fewest: 3,
 			restarts: map[string]int{"cluster/us-east/leaderworkerset/w/3": 2}, pools: []string{"p", "p", "p", ""},
 		},
 		"PutBackOfAnother": {
 			reason: "It is the first selection that counts, and not one of those between.",
-			edits:  []edit{{other, true, 2}, {"nodeSelector: {gpu: c},", false, 2}, {"", true, 12}}, fewest: 3,
+			edits:  []edit{{other, true, 3}, {"nodeSelector: {gpu: c},", false, 2}, {"", true, 12}}, fewest: 3,
 			restarts: map[string]int{"cluster/us-east/leaderworkerset/w/3": 2}, pools: []string{"p", "p", "p", ""},
 		},
 		"Stays": {

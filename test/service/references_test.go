@@ -38,7 +38,7 @@ func TestLostReferences(t *testing.T) {
 		held int
 	}{
 		"Same":   {reason: "Nothing changes.", spec: fmt.Sprintf(fourWorkers, "v1")},
-		"Image":  {reason: "A rollout replaces one replica at a time.", spec: fmt.Sprintf(fourWorkers, "v2"), held: 3},
+		"Image":  {reason: "A rollout replaces none before all are told.", spec: fmt.Sprintf(fourWorkers, "v2"), held: 4},
 		"Paused": {reason: "A rollout that is paused replaces none.", spec: fmt.Sprintf(fourWorkers, "v2") + "rollout: {paused: true}\n", held: 4},
 		"Port": {
 			reason: "Requests go to one port of all pods.", spec: strings.ReplaceAll(fmt.Sprintf(fourWorkers, "v1"), "serve, /m", "serve, /m, --port=8001"),

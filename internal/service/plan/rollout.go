@@ -67,7 +67,10 @@ func (p *Plan) release(units []unit, running *RunningView) {
 	for i := range units {
 		states[i] = units[i].state(running)
 	}
-	policy := rollout.Policy{MaxUnavailable: *p.Rollout.MaxUnavailable, Partition: *p.Rollout.Partition, Paused: p.Rollout.Paused}
+	policy := rollout.Policy{
+		MaxUnavailable: *p.Rollout.MaxUnavailable, Partition: *p.Rollout.Partition,
+		Paused: p.Rollout.Paused || !told(units, running),
+	}
 	released := rollout.Release(states, policy)
 	p.leaveFirst(units, states, released)
 	needed := p.needed(units, states, released, running)
@@ -80,6 +83,17 @@ func (p *Plan) release(units []unit, running *RunningView) {
 			r.hold(running, released[i] && !waits && !needed[r.Key])
 		}
 	}
+}
+
+// told tells whether each replica was read with the newest template, which may wait behind a partition. One that was not may have been read as it was
+// before an earlier call released it, so others would stop in the belief that it serves.
+func told(units []unit, running *RunningView) bool {
+	return !slices.ContainsFunc(units, func(u unit) bool {
+		return slices.ContainsFunc(u.replicas, func(r *Replica) bool {
+			s := running.Replica(r.Key)
+			return s.Exists && r.Template == nil && s.Revision != running.Revision[r.Role.Name]
+		})
+	})
 }
 
 // gaps returns the clusters whose only unit is prefill with decode, if nothing answers in its place. What

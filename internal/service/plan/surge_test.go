@@ -22,7 +22,7 @@ import (
 // TestExtraInFleet shows which extra replicas stay in the clusters of a fleet, and which replicas are
 // stopped because of them. The service wants two replicas in each cluster.
 func TestExtraInFleet(t *testing.T) {
-	old, done := rollout.State{Exists: true, Revision: "old", Serving: true}, rollout.State{Exists: true, Revision: "new", Serving: true}
+	old, done := rollout.State{Exists: true, Revision: "new", Held: true, Serving: true}, rollout.State{Exists: true, Revision: "new", Serving: true}
 	starts := rollout.State{Exists: true, Revision: "new"}
 	type states = map[key.ReplicaID]rollout.State
 	cases := map[string]struct {
@@ -75,6 +75,11 @@ func TestExtraInFleet(t *testing.T) {
 			reason: "One that waits for its capacity does not serve, with or without an extra one.", surge: 0,
 			exist: map[string]states{"a": {"worker/0": old}},
 			want:  []string{"a/worker/0 held"},
+		},
+		"NotTold": {
+			reason: "Nothing is stopped while another one was not told of the newest template: it may be read as it was before it was stopped itself.", surge: 1,
+			exist: map[string]states{"a": {"worker/0": {Exists: true, Revision: "old", Held: true, Serving: true}, "worker/1": old, "worker/2": done}},
+			want:  []string{"a/worker/0 held", "a/worker/1 held", "a/worker/2"},
 		},
 		"NothingRunsThere": {
 			reason: "A cluster in which nothing has capacity holds up nothing elsewhere.",

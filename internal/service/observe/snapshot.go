@@ -229,14 +229,18 @@ func addReplica(at *scheduling.ClusterState, replica key.ReplicaID, observed inc
 }
 
 // restarting tells whether a replica was given other pods than those that its last status is about. What
-// was desired last counts, because that status is the one from before for a while.
+// was desired last counts, because that status is the one from before for a while. A release that finds pods of the newest template replaces none.
 func restarting(observed incoming.Object) bool {
 	revision, held := given(observed)
 	found, state := remote.Unwrap(observed)
-	if state.Refused {
-		return !held && replacing(found) // It keeps the pods that it has.
+	_, _, started := groupsUpdated(stateOf(found))
+	switch {
+	case held:
+		return false
+	case state.Refused:
+		return replacing(found) // It keeps the pods that it has.
 	}
-	return !held && (specHash.Text(found) != revision || behindPartition(found) || replacing(found))
+	return started || former.Text(observed) != "" && (specHash.Text(found) != revision || behindPartition(found) || replacing(found))
 }
 
 // updating tells whether the pods of a LeaderWorkerSet may soon be replaced, or are being

@@ -393,7 +393,7 @@ func TestSnapshotRestarting(t *testing.T) {
 	const object = `{
 		"apiVersion": "kubernetes.m.crossplane.io/v1alpha1", "kind": "Object", "metadata": {"name": "o", "generation": 5},
 		"spec": {"providerConfigRef": {"name": "east"}, "forProvider": {"manifest": {
-			"metadata": {"labels": {"fusioninfer.io/spec-hash": "new"}},
+			"metadata": {"labels": {"fusioninfer.io/spec-hash": "new"}, "annotations": {"fusioninfer.io/former-spec-hash": "%s"}},
 			"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": %d}}}
 		}}},
 		"status": {"conditions": [{"type": "Synced", "status": "%s", "message": "%s"}], "atProvider": {"manifest": {
@@ -404,6 +404,7 @@ func TestSnapshotRestarting(t *testing.T) {
 	}`
 	cases := map[string]struct {
 		reason           string
+		former           string
 		told             int
 		synced, message  string
 		hash             string
@@ -412,25 +413,27 @@ func TestSnapshotRestarting(t *testing.T) {
 		updating         string
 		restarting, read bool
 	}{
-		"Runs":           {"Nothing changes.", 0, "True", "", "new", 0, 3, "False", false, true},
-		"Held":           {"It keeps its pods.", 1, "True", "", "new", 1, 3, "False", false, true},
-		"HeldNow":        {"The cluster does not have the newest template so far.", 1, "True", "", "old", 0, 3, "False", false, true},
-		"ReleasedNow":    {"The cluster still holds it.", 0, "True", "", "new", 1, 3, "False", true, true},
-		"ReleasedAtOnce": {"The cluster has a former template.", 0, "True", "", "old", 0, 3, "False", true, true},
-		"NotSeen":        {"The controller has not seen the release.", 0, "True", "", "new", 0, 2, "False", true, true},
-		"Started":        {"The pods are being replaced.", 0, "True", "", "new", 0, 3, "True", true, true},
-		"OutOfReach":     {"It was seen ready with the newest template.", 0, "False", "", "new", 0, 3, "False", false, false},
-		"LostAfterwards": {"It was released, and not seen since.", 0, "False", "", "new", 1, 3, "False", true, false},
-		"Refused":        {"The cluster refuses the newest template, so nothing restarts.", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "False", false, false},
-		"RefusedLater":   {"What it accepted before is being replaced.", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "True", true, false},
-		"ReleaseRefused": {"The cluster still holds it.", 0, "False", "observe failed: cannot get desired state: denied", "new", 1, 3, "False", false, false},
-		"HeldOutOfReach": {"It is held, and not seen since.", 1, "False", "", "old", 0, 3, "False", false, false},
+		"Runs":           {"It was replaced.", "old", 0, "True", "", "new", 0, 3, "False", false, true},
+		"RanBefore":      {"Nothing changes.", "", 0, "True", "", "new", 0, 3, "False", false, true},
+		"Held":           {"It keeps its pods.", "", 1, "True", "", "new", 1, 3, "False", false, true},
+		"HeldNow":        {"The cluster does not have the newest template so far.", "", 1, "True", "", "old", 0, 3, "False", false, true},
+		"ReleasedNow":    {"The cluster still holds it.", "old", 0, "True", "", "new", 1, 3, "False", true, true},
+		"ReleasedAtOnce": {"The cluster has a former template.", "old", 0, "True", "", "old", 0, 3, "False", true, true},
+		"NotSeen":        {"The controller has not seen the release.", "old", 0, "True", "", "new", 0, 2, "False", true, true},
+		"Started":        {"The pods are being replaced.", "old", 0, "True", "", "new", 0, 3, "True", true, true},
+		"OutOfReach":     {"It was seen ready with the newest template.", "", 0, "False", "", "new", 0, 3, "False", false, false},
+		"ReleasedAsIs":   {"Its pods are made of the newest template.", "", 0, "True", "", "new", 0, 2, "False", false, true},
+		"LostAfterwards": {"It was released, and not seen since.", "old", 0, "False", "", "new", 1, 3, "False", true, false},
+		"Refused":        {"The cluster refuses the newest template, so nothing restarts.", "old", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "False", false, false},
+		"RefusedLater":   {"What it accepted before is being replaced.", "old", 0, "False", "observe failed: cannot get desired state: denied", "old", 0, 3, "True", true, false},
+		"ReleaseRefused": {"The cluster still holds it.", "old", 0, "False", "observe failed: cannot get desired state: denied", "new", 1, 3, "False", false, false},
+		"HeldOutOfReach": {"It is held, and not seen since.", "", 1, "False", "", "old", 0, 3, "False", false, false},
 	}
 	spec := &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := &structpb.Struct{}
-			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.told, tc.synced, tc.message, tc.hash, tc.partition, tc.seen, tc.updating)); err != nil {
+			if err := s.UnmarshalJSON(fmt.Appendf(nil, object, tc.former, tc.told, tc.synced, tc.message, tc.hash, tc.partition, tc.seen, tc.updating)); err != nil {
 				t.Fatal(err)
 			}
 			w := Snapshot(incomingtest.Request(t, &fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{

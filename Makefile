@@ -58,14 +58,14 @@ test-fuzz: ## Run each fuzzer for FUZZTIME inputs.
 	done
 
 # The number of random fleets of make test-simulation, and the seed of the first. A fleet takes some two seconds. There are a
-# quarter more in which services stop while nobody uses them, as many with quotas, as many where Kueue admits, and as many in which one
-# service is changed again and again.
+# quarter more in which services stop while nobody uses them, as many with quotas, as many where Kueue admits, and twice as many in which
+# one service is changed again and again: in other clusters, and in that of the control plane.
 SEEDS ?= 200
 FIRST ?= 0
 
 .PHONY: test-simulation
 test-simulation: ## Run SEEDS random fleets through the function, on a model of the control plane and its clusters.
-	$(GO) test -count=1 -timeout 10h ./test/simulation -run '^Test(Simulation|Sleepers|Quotas|Kueue|Roll)$$' -seeds $(SEEDS) -first $(FIRST)
+	$(GO) test -count=1 -timeout 10h ./test/simulation -run '^Test(Simulation|Sleepers|Quotas|Kueue|Roll|Here)$$' -seeds $(SEEDS) -first $(FIRST)
 
 .PHONY: test-epp
 test-epp: ## Load the endpoint picker configurations with the loaders of the endpoint picker's releases.

@@ -13,6 +13,7 @@ What is modelled:
   - provider-kubernetes with watches: Objects, their management policies, and collections of nodes.
   - Remote clusters: pods of LeaderWorkerSets take GPUs of nodes, get ready later, and go later. Nodes are bins: which of them has
     which pod is not modelled, so pods never wait for room that is only scattered.
+  - The control plane's own cluster, in TestHere, by the controllers that remote clusters have.
   - Kueue, in some clusters of TestKueue: a Workload for each LeaderWorkerSet, a number of GPUs that it admits, and evictions.
 
 The model knows no format of the function: it stores what is returned. The oracle reads rendered manifests, and the pods of the
@@ -32,6 +33,6 @@ remote clusters. It has no code of the function. These are its invariants:
   - queued: whatever starts where Kueue admits can be found by Kueue (TestKueue).
   - told: no service that waits for Kueue in its cluster is said to be placed (TestKueue).
   - requests can wait: see checkReached. Only where services stop while nobody uses them (TestSleepers).
-  - requests are answered: see checkAnswers. Only where nothing but endpoint pickers, connections and single writes fails (TestRoll).
+  - requests are answered: see checkAnswers. Only where nothing but endpoint pickers, connections and single writes fails (TestRoll, TestHere).
 */
 package simulation

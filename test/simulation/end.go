@@ -98,7 +98,7 @@ func (w *World) checkEnd() {
 	}
 	for _, r := range w.fleet {
 		for _, t := range r.groups() {
-			if len(w.objects[remoteTask{r.name, t}]) == 0 {
+			if r != w.here && len(w.objects[remoteTask{r.name, t}]) == 0 {
 				w.violate("freed", []string{t.name.String()}, "%s runs in %s without an Object", t.name, r.name)
 			}
 			if !r.objects[t].runs.ready {
@@ -172,13 +172,11 @@ func (w *World) placedIn(u *user) map[string]map[string]bool {
 	if xr == nil {
 		return all
 	}
-	for t := range w.children[xr.uid] {
-		o := w.server.get(t.kind, t.name)
-		manifest := object(o.body, "spec", "forProvider", "manifest")
-		if t.kind != objectKind || text(manifest, "kind") != lwsKind.kind || o.deleting {
+	for _, at := range w.workloads(xr) {
+		manifest, c := at.manifest, at.in.name
+		if text(manifest, "kind") != lwsKind.kind || at.object != nil && at.object.deleting {
 			continue
 		}
-		c := text(o.body, "spec", "providerConfigRef", "name")
 		if all[c] == nil {
 			all[c] = map[string]bool{}
 		}
@@ -261,17 +259,15 @@ func (w *World) growing(u *user) bool {
 	if xr == nil {
 		return false
 	}
-	for t := range w.children[xr.uid] {
-		o := w.server.get(t.kind, t.name)
-		manifest := object(o.body, "spec", "forProvider", "manifest")
-		want, is := wanted[replicaOf(manifest)]
-		if t.kind != objectKind || !is || text(manifest, "kind") != lwsKind.kind {
+	for _, at := range w.workloads(xr) {
+		want, is := wanted[replicaOf(at.manifest)]
+		if !is || text(at.manifest, "kind") != lwsKind.kind {
 			continue
 		}
-		told, r := podsOf(manifest), w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
+		told := podsOf(at.manifest)
 		meanwhile := whileReplaced(told, want)
 		hasRoom := func() bool {
-			return !w.waitsBefore(u, r) && w.hasRoom(u, r, t.name, meanwhile)
+			return at.object == nil || !w.waitsBefore(u, at.in) && w.hasRoom(u, at.in, at.object.name, meanwhile)
 		}
 		if gpusOf(told) != gpusOf(want) || gpusOf(meanwhile) > gpusOf(told) && !hasRoom() {
 			return true
@@ -426,7 +422,7 @@ func (w *World) probe() {
 // probes are services that together need all that is free in a cluster. Namespaces with a quota have as much of it as that allows, and one
 // without a quota has the rest.
 func (w *World) probes(r *remote) []*user {
-	if r.kueue {
+	if r.kueue || r == w.here {
 		return nil
 	}
 	var probes []*user

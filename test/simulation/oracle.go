@@ -60,8 +60,7 @@ func (r *remote) runningPods(o *stored) []pod {
 
 // runsNewest tells whether all pods of a LeaderWorkerSet are of the template that its Object has. With a partition they are, if the
 // cluster got the LeaderWorkerSet only after it was held back.
-func (r *remote) runsNewest(o *stored) bool {
-	manifest := object(o.body, "spec", "forProvider", "manifest")
+func (r *remote) runsNewest(manifest document) bool {
 	k, of := identify(manifest)
 	at := r.objects[task{k, of}]
 	return at != nil && at.as(manifest) && at.runs != nil && at.runs.started && !at.runs.outdated && len(at.runs.stopping) == 0 && equal(at.template, templateOf(manifest))
@@ -163,7 +162,7 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 // noteNewest notes that a cluster runs no pods of a former template of a LeaderWorkerSet any more. A cluster that has lost all objects
 // makes them anew, of the template that the Object has by then, also behind a partition.
 func (w *World) noteNewest(r *remote, o *stored) {
-	if _, told := w.told[r.name][o.name]; told && r.runsNewest(o) {
+	if _, told := w.told[r.name][o.name]; told && r.runsNewest(object(o.body, "spec", "forProvider", "manifest")) {
 		w.told[r.name][o.name] = podsOf(object(o.body, "spec", "forProvider", "manifest"))
 	}
 }
@@ -251,15 +250,10 @@ func (w *World) copies(xr *stored) map[string]*copyOf {
 // copiesIn returns the same of those Objects for which the predicate is true.
 func (w *World) copiesIn(xr *stored, counts func(*stored) bool) map[string]*copyOf {
 	all := map[string]*copyOf{}
-	for t := range w.children[xr.uid] {
-		if t.kind != objectKind {
-			continue
-		}
-		o := w.server.get(t.kind, t.name)
-		manifest := object(o.body, "spec", "forProvider", "manifest")
+	for _, at := range w.workloads(xr) {
+		manifest, r := at.manifest, at.in
 		k, n := identify(manifest)
-		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if r == nil || !counts(o) || k != lwsKind && k != deploymentKind {
+		if at.object != nil && !counts(at.object) || k != lwsKind && k != deploymentKind {
 			continue
 		}
 		c := all[r.name]

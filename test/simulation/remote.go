@@ -173,6 +173,10 @@ func (r *remote) setStatus(t task, o *remoteObject, status fields) {
 		return
 	}
 	o.status, o.full = d, nil
+	if r == r.w.here {
+		r.w.server.setStatus(t.kind, t.name, d)
+		return
+	}
 	r.w.reported(r, t)
 }
 

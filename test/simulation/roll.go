@@ -10,8 +10,12 @@ import (
 // some time. Nothing but these and single writes fails. So a rollout or a move never stops all that answers requests: see checkAnswers.
 func (w *World) Roll(steps int) *ViolationError {
 	w.rolls = true
-	for i := range 1 + w.rand.IntN(3) {
-		w.addCluster(fmt.Sprintf("c%d", i), "r1", []nodePool{{"a", 3 + w.rand.IntN(4), 8, false}}, false)
+	if w.Here {
+		w.runHere()
+	} else {
+		for i := range 1 + w.rand.IntN(3) {
+			w.addCluster(fmt.Sprintf("c%d", i), "r1", []nodePool{{"a", 3 + w.rand.IntN(4), 8, false}}, false)
+		}
 	}
 	w.settle()
 	u := w.rollingUser()
@@ -72,6 +76,9 @@ func (w *World) rollingUser() *user {
 		u.groups = 2 * w.rand.IntN(2)
 	case 1:
 		u.unavailable = w.rand.IntN(3)
+	}
+	if w.Here {
+		u.policy = ""
 	}
 	w.resizeRoles(u, u.policy != "Replicate")
 	return u

@@ -112,7 +112,10 @@ func (u *user) spec() fields {
 	default:
 		placement["clusterSelector"] = fields{}
 	}
-	spec := fields{"roles": roles, "placement": placement}
+	spec := fields{"roles": roles}
+	if u.policy != "" {
+		spec["placement"] = placement
+	}
 	if u.groups > 0 {
 		spec["replicas"] = u.groups
 	}

@@ -93,3 +93,11 @@ func noEvents() map[string]bool {
 	}
 	return none
 }
+
+// TestHere does the same as TestRoll with services that run in the control plane's own cluster.
+func TestHere(t *testing.T) {
+	fn := InProcess()
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Without: noEvents(), Trace: true, Here: true}, fn).Roll(*steps)
+	})
+}

@@ -144,7 +144,11 @@ func (w *World) routedTo(route name) []string {
 	var all []string
 	for _, rule := range items(w.accepted[route], "spec", "rules") {
 		for _, backend := range items(rule, "backendRefs") {
-			if v := at(backend, "weight"); v == nil || v.GetNumberValue() > 0 {
+			switch v := at(backend, "weight"); {
+			case v != nil && v.GetNumberValue() == 0:
+			case text(backend, "kind") == poolKind.kind:
+				all = append(all, w.here.name)
+			default:
 				all = append(all, w.clustersBehind(name{route.namespace, text(backend, "name")})...)
 			}
 		}

@@ -19,18 +19,13 @@ func (w *World) held(u *user) []*remote {
 	if xr == nil {
 		return nil
 	}
-	var all []*remote
-	for _, r := range w.fleet {
-		for t := range w.children[xr.uid] {
-			o := w.server.get(t.kind, t.name)
-			manifest := object(o.body, "spec", "forProvider", "manifest")
-			if heldBack(manifest) && t.kind == objectKind && text(o.body, "spec", "providerConfigRef", "name") == r.name {
-				all = append(all, r)
-				break
-			}
+	in := map[*remote]bool{}
+	for _, at := range w.workloads(xr) {
+		if heldBack(at.manifest) {
+			in[at.in] = true
 		}
 	}
-	return all
+	return slices.DeleteFunc(slices.Clone(w.fleet), func(r *remote) bool { return !in[r] })
 }
 
 // resize writes the spec of a user whose pods are of another size now.
@@ -53,14 +48,9 @@ func (w *World) runsAll(u *user) bool {
 	if xr == nil {
 		return true
 	}
-	for t := range w.children[xr.uid] {
-		o := w.server.get(t.kind, t.name)
-		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if t.kind == objectKind && r != nil && text(o.body, "spec", "forProvider", "manifest", "kind") == lwsKind.kind && !r.runsNewest(o) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.workloads(xr), func(at workload) bool {
+		return text(at.manifest, "kind") == lwsKind.kind && !at.in.runsNewest(at.manifest)
+	})
 }
 
 // keepsSizes tells whether clusters may keep room for several sizes of a service's pods, as docs/placement.md says: it was resized again

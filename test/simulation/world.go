@@ -34,6 +34,8 @@ type Options struct {
 	Sleepers bool
 	// Quotas gives each namespace a quota and a priority in each cluster.
 	Quotas bool
+	// Here has services run in the control plane's own cluster.
+	Here bool
 	// Kueue has Kueue admit what runs in some clusters.
 	Kueue bool
 }
@@ -53,7 +55,9 @@ type World struct {
 	provider   *provider
 	remotes    map[string]*remote
 	// fleet are the remotes in the order of their names.
-	fleet    []*remote
+	fleet []*remote
+	// here is the control plane's own cluster, or nil if no service runs there.
+	here     *remote
 	services []*user
 	made     int
 	// objects are the Objects of each object of a remote cluster, children those that a controller owns.
@@ -132,13 +136,18 @@ func New(o Options, fn Function) *World {
 		definitions = append(definitions, [2]string{"inferenceroles.fusioninfer.io", "v1alpha1"})
 	}
 	for _, d := range definitions {
-		w.server.create(newDocument(fields{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": fields{"name": d[0]},
-			"spec":   fields{"versions": list[any](fields{"name": d[1], "served": true})},
-			"status": fields{"conditions": list[any](fields{"type": "Established", "status": "True"})},
-		}))
+		w.define(d[0], d[1])
 	}
 	return w
+}
+
+// define makes the definition of a kind.
+func (w *World) define(n, version string) {
+	w.server.create(newDocument(fields{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": fields{"name": n},
+		"spec":   fields{"versions": list[any](fields{"name": version, "served": true})},
+		"status": fields{"conditions": list[any](fields{"type": "Established", "status": "True"})},
+	}))
 }
 
 func (w *World) input(k kindOf) document { return w.inputs[k] }
@@ -193,6 +202,7 @@ func (w *World) changed(c change) {
 	o := c.either()
 	w.Cost.Writes++
 	w.changedOwner(c)
+	w.changedHere(c)
 	switch o.kind {
 	case objectKind:
 		w.changedObject(c)

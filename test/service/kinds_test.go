@@ -60,7 +60,7 @@ func TestMissingKinds(t *testing.T) {
 }
 
 // TestGangWithoutVolcano edits a service that serves so that its pods start as a gang, in a cluster without Volcano. They would never be
-// scheduled, so what serves waits until the kind is there.
+// scheduled, so what exists waits until the kind is there, be it ready or not.
 func TestGangWithoutVolcano(t *testing.T) {
 	const lws, pg = "kind/leaderworkersets.leaderworkerset.x-k8s.io", "kind/podgroups.scheduling.volcano.sh"
 	workers := func(replicas, nodes int, more string) string {
@@ -88,6 +88,13 @@ func TestGangWithoutVolcano(t *testing.T) {
 			}
 			if got := fixture.Condition(last, "KindsAvailable"); got != "FALSE KindMissing" {
 				t.Errorf("KindsAvailable is %s", got)
+			}
+			for _, replica := range former { // Its controller makes its pods anew, as they were.
+				w.crash("leaderworkerset/" + replica)
+				w.rollOut(tc.after)
+			}
+			if diff := cmp.Diff(former, w.serving()); diff != "" {
+				t.Errorf("without the kind these serve again after a crash: -want, +got:\n%s", diff)
 			}
 			w.lacksGangs = false
 			w.req.RequiredResources[pg] = fixture.Definition(t, "v1beta1", "")

@@ -56,7 +56,7 @@ type Plan struct {
 	PodLimit int32
 	// SkipsMissingKinds leaves out objects whose kind the control plane does not have.
 	SkipsMissingKinds bool
-	// NewGangs are the keys of PodGroups that do not exist, and that pods need which take the place of others that may serve.
+	// NewGangs are the keys of PodGroups that do not exist, and that pods need which take the place of others.
 	NewGangs []key.Key
 	// Labels and Annotations of every object.
 	Labels, Annotations map[string]string

@@ -193,7 +193,7 @@ func Declare(req incoming.Request, rsp *fnv1.RunFunctionResponse, p *plan.Plan, 
 	return deferred
 }
 
-// gangs requires the kind of PodGroups that do not exist, as long as what serves waits for it. It returns those that nothing renders
+// gangs requires the kind of PodGroups that do not exist, as long as what exists waits for it. It returns those that nothing renders
 // meanwhile, if the kind is missing.
 func gangs(req incoming.Request, r *fnv1.Requirements, p *plan.Plan, objects []kube.Object) []plan.Deferred {
 	if len(p.NewGangs) == 0 {

@@ -39,6 +39,7 @@ func TestWayIn(t *testing.T) {
 			one(workers + roleOf("b", "worker", 0, "v1") + pairs), roleOf("b", "worker", 0, "v1") + pairs,
 			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: a role that gets requests without a router. To remove a role at once, set its replicas to 0 first",
 		},
+		"WorkersStop":         {one(workers + pairs + roleOf("e", "decoder", 2, "v1")), roleOf("a", "worker", 0, "v1") + pairs, ""},
 		"WorkersOfService":    {stays(workers + roleOf("b", "worker", 2, "v1")), router + roleOf("b", "worker", 2, "v1"), ""},
 		"DecodeBesideService": {stays(workers + pairs + roleOf("e", "decoder", 2, "v1")), router + workers + pairs, ""},
 		"PairsBehindRouter":   {one(router + workers + pairs), router + pairs, ""},

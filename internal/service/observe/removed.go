@@ -32,12 +32,17 @@ func observedReplicas(req incoming.Request) iter.Seq2[key.Key, key.ReplicaID] {
 func (r *ObservedState) thatMayServe() iter.Seq2[key.Key, key.ReplicaID] {
 	return func(yield func(key.Key, key.ReplicaID) bool) {
 		for k, id := range observedReplicas(r.req) {
-			_, _, _, ok := id.Parts()
-			if ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe() && !yield(k, id) {
+			if r.mayServe(k, id) && !yield(k, id) {
 				return
 			}
 		}
 	}
+}
+
+// mayServe tells whether a replica may serve and is not being deleted.
+func (r *ObservedState) mayServe(k key.Key, id key.ReplicaID) bool {
+	_, _, _, ok := id.Parts()
+	return ok && r.req.Observed(k).DeletionTimestamp() == "" && r.Replica(k).MayServe()
 }
 
 // servingRolesRemoved finds roles that were removed while they serve, and before every role that is
@@ -159,8 +164,8 @@ func (r *ObservedState) clusterOf(name string) *plan.ClusterPlan {
 	return nil
 }
 
-// noWayIn tells whether requests may come to workers of a cluster by a Service that goes, or that leads to no replica any more. Prefill
-// and decode get none by it. With a router, clients that know the Service need not know the route.
+// noWayIn tells whether requests may come to removed workers of a cluster by a Service that goes, or that leads to no replica any more.
+// Workers that the spec has may be stopped. Prefill and decode get none by it. With a router, clients that know the Service need not know the route.
 func (r *ObservedState) noWayIn(c *plan.ClusterPlan) bool {
 	if c == nil || !r.stays(c.Key(key.Service)) {
 		return false
@@ -169,12 +174,10 @@ func (r *ObservedState) noWayIn(c *plan.ClusterPlan) bool {
 	if c.Endpoint != nil && slices.ContainsFunc(r.plan.Roles, leads) {
 		return false
 	}
-	for k := range r.thatMayServe() {
-		if k.Cluster == c.Target.Cluster && r.typeOf(k) == v1alpha1.ComponentTypeWorker {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.req.ObservedOf(c.Target.Cluster, key.LeaderWorkerSet), func(k key.Key) bool {
+		id, _ := k.ReplicaID()
+		return r.plan.RoleOf(id) == nil && r.typeOf(k) == v1alpha1.ComponentTypeWorker && r.mayServe(k, id)
+	})
 }
 
 // wayIn says what a service needs that has no way in.

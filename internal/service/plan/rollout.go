@@ -137,7 +137,7 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		c := a.Target.Cluster
-		answers[c] = a.Existing.Answered() && !a.Existing.Refused()
+		answers[c] = a.Existing.Answered() && !a.Existing.Refused() || p.unpicked(a, 1) > 0
 		routed[c] = a.Existing != nil && a.Existing.Routed() && !a.Existing.Refused()
 	}
 	for i := range units {

@@ -32,22 +32,28 @@ func TestLeaveFirst(t *testing.T) {
 		refused bool
 		// unready tells whether the endpoint pickers of a and b are not ready.
 		unready [2]bool
+		// open tells that gateways then send requests to any pod.
+		open bool
 	}{
-		"LastOne":    {"The only unit of a waits, and its requests go to b.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}},
-		"RouteLeft":  {"No gateway sends requests to a any more.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{false, true}, "released [a0] weights 0 1", false, [2]bool{}},
-		"OfTwo":      {"The other unit of a answers.", []rollout.Unit{released, serves}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [a0] weights 2 1", false, [2]bool{}},
-		"BothOfTwo":  {"Both units of a are changed at once.", []rollout.Unit{released, released}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}},
-		"NobodyElse": {"There is no other cluster that gets requests.", []rollout.Unit{released}, []rollout.Unit{{Broken: true}}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0", false, [2]bool{}},
-		"NotYet":     {"b serves, and gets no requests so far.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [] weights 1 0", false, [2]bool{}},
-		"Both":       {"One cluster after the other.", []rollout.Unit{released}, []rollout.Unit{released}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}},
-		"Broken":     {"What does not serve waits for nothing.", []rollout.Unit{broken}, []rollout.Unit{serves}, [2]int32{0, 1}, [2]bool{true, true}, "released [a0] weights 0 1", false, [2]bool{}},
-		"Refused":    {"The gateways of b refuse the service, so it answers nothing in place of a.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0", true, [2]bool{}},
-		"NoPicker":   {"b serves, and nobody picks among its pods until its endpoint picker has started again.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [] weights 1 0", false, [2]bool{false, true}},
-		"Neither":    {"Nothing answers in a either, so nothing is lost there.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{0, 0}, [2]bool{true, true}, "released [a0] weights 0 0", false, [2]bool{true, true}},
+		"LastOne":    {"The only unit of a waits, and its requests go to b.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}, false},
+		"RouteLeft":  {"No gateway sends requests to a any more.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{false, true}, "released [a0] weights 0 1", false, [2]bool{}, false},
+		"OfTwo":      {"The other unit of a answers.", []rollout.Unit{released, serves}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [a0] weights 2 1", false, [2]bool{}, false},
+		"BothOfTwo":  {"Both units of a are changed at once.", []rollout.Unit{released, released}, []rollout.Unit{serves}, [2]int32{2, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}, false},
+		"NobodyElse": {"There is no other cluster that gets requests.", []rollout.Unit{released}, []rollout.Unit{{Broken: true}}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0", false, [2]bool{}, false},
+		"NotYet":     {"b serves, and gets no requests so far.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [] weights 1 0", false, [2]bool{}, false},
+		"Both":       {"One cluster after the other.", []rollout.Unit{released}, []rollout.Unit{released}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{}, false},
+		"Broken":     {"What does not serve waits for nothing.", []rollout.Unit{broken}, []rollout.Unit{serves}, [2]int32{0, 1}, [2]bool{true, true}, "released [a0] weights 0 1", false, [2]bool{}, false},
+		"Refused":    {"The gateways of b refuse the service, so it answers nothing in place of a.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [a0] weights 1 0", true, [2]bool{}, false},
+		"NoPicker":   {"b serves, and nobody picks among its pods until its endpoint picker has started again.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 0}, [2]bool{true, false}, "released [] weights 1 0", false, [2]bool{false, true}, false},
+		"Neither":    {"Nothing answers in a either, so nothing is lost there.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{0, 0}, [2]bool{true, true}, "released [a0] weights 0 0", false, [2]bool{true, true}, false},
+		"FailOpen":   {"The gateways send requests to any pod of both.", []rollout.Unit{released}, []rollout.Unit{serves}, [2]int32{1, 1}, [2]bool{true, true}, "released [] weights 0 1", false, [2]bool{true, true}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &Plan{FleetRoute: &FleetRoute{}, Schedule: &scheduling.Result{}}
+			p := &Plan{FleetRoute: &FleetRoute{}, Schedule: &scheduling.Result{}, Router: &Router{FailureMode: v1alpha1.FailClose}}
+			if tc.open {
+				p.Router.FailureMode = v1alpha1.FailOpen
+			}
 			var units []unit
 			var states []rollout.Unit
 			var names []string
@@ -55,7 +61,7 @@ func TestLeaveFirst(t *testing.T) {
 			for i, of := range [][]rollout.Unit{tc.a, tc.b} {
 				cluster := string("ab"[i])
 				p.FleetRoute.Backends = append(p.FleetRoute.Backends, Backend{Cluster: cluster, Weight: tc.weights[i], Named: tc.weights[i] > 0})
-				p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{Target: scheduling.Target{Cluster: cluster}, MayReceiveTraffic: tc.receives[i], Existing: &scheduling.ClusterState{RouterWasReady: !tc.unready[i], HasRoute: true, HasPool: true, RouteRefused: tc.refused && i == 1}})
+				p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{Decision: scheduling.Decision{Serves: true}, Target: scheduling.Target{Cluster: cluster}, MayReceiveTraffic: tc.receives[i], Existing: &scheduling.ClusterState{RouterWasReady: !tc.unready[i], HasRoute: true, HasPool: true, RouteRefused: tc.refused && i == 1}})
 				for k, s := range of {
 					units, states, now = append(units, unit{cluster: cluster}), append(states, s), append(now, s.Outdated)
 					names = append(names, fmt.Sprintf("%s%d", cluster, k))

@@ -136,8 +136,9 @@ type progress struct {
 	// by this response, or are still to be made.
 	stuck, failures []string
 	coming          bool
-	// unreserved are extra replicas that wait for their capacity, and absent those that are desired.
-	unreserved, absent []string
+	// unreserved are extra replicas that wait for their capacity, and absent those that are desired. silent are some that leave a
+	// cluster and answer nothing.
+	unreserved, absent, silent []string
 	// unready are replicas that keep their pods and are not ready.
 	unready []string
 	// unread were given it and cannot be read.
@@ -148,7 +149,7 @@ type progress struct {
 }
 
 func (e *evaluator) progress() progress {
-	n := progress{}
+	n := progress{silent: e.plan.Rollout.Silent}
 	for c, r := range e.plan.Replicas() {
 		if c.Leaving {
 			continue
@@ -323,7 +324,7 @@ func (e *evaluator) rolledOut() composite.Condition {
 	return c
 }
 
-// capacity says which replicas wait for capacity, and hold up the rollout.
+// capacity says which replicas wait for capacity or a cluster, and hold up the rollout.
 func (n *progress) capacity(maxUnavailable int32) (s string) {
 	if len(n.unreserved) > 0 {
 		s = ", and maxSurge waits for capacity: " + text.Names(n.unreserved, maxNames)
@@ -333,6 +334,9 @@ func (n *progress) capacity(maxUnavailable int32) (s string) {
 	}
 	if len(n.absent) > 0 && n.waiting > 0 {
 		s += ", and these use up spec.rollout.maxUnavailable while they wait for capacity: " + text.Names(n.absent, maxNames)
+	}
+	if len(n.silent) > 0 && n.waiting > 0 {
+		s += ", and these use up spec.rollout.maxUnavailable, because they answer nothing in a cluster that they leave, and have no place in another one: " + text.Names(n.silent, maxNames)
 	}
 	return s
 }

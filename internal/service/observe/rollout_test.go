@@ -126,6 +126,28 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestCapacity proves what RolledOut says of replicas that hold up the others.
+func TestCapacity(t *testing.T) {
+	const left = ", and these use up spec.rollout.maxUnavailable, because they answer nothing in a cluster that they leave, and have no place in another one: a"
+	cases := map[string]struct {
+		progress progress
+		want     string
+	}{
+		"None":       {progress: progress{waiting: 1}},
+		"Absent":     {progress: progress{waiting: 1, absent: []string{"a"}}, want: ", and these use up spec.rollout.maxUnavailable while they wait for capacity: a"},
+		"Silent":     {progress: progress{waiting: 1, silent: []string{"a"}}, want: left},
+		"NoneWaits":  {progress: progress{silent: []string{"a"}}},
+		"Unreserved": {progress: progress{waiting: 1, unreserved: []string{"a"}}, want: ", and maxSurge waits for capacity: a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.progress.capacity(1)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestGapMessage proves that a gap names its clusters where there are several.
 func TestGapMessage(t *testing.T) {
 	const tail = " until the new ones are ready, because they are one unit. To avoid this, set spec.rollout.maxSurge to 1 before it"

@@ -22,6 +22,9 @@ type Rollout struct {
 	// Gaps are the clusters in which nothing serves while a change of pods takes place: prefill with
 	// decode is the only unit there, without an extra one, and the fleet route leads to no other cluster.
 	Gaps []string
+	// Silent are names of replicas that leave a cluster, have no place in another one so far, and answer nothing: one of each unit. They
+	// count as unavailable.
+	Silent []string
 }
 
 // RollOut decides which replicas get the newest template of their pods now. The others are held. It
@@ -40,7 +43,7 @@ func (p *Plan) RollOut(running *RunningView) {
 	// Which of them get the newest template, and which are held.
 	p.waitForGangKind(running)
 	units := p.units(running)
-	p.Rollout.Gaps = p.gaps(units)
+	p.Rollout.Gaps, p.Rollout.Silent = p.gaps(units), silent(units)
 	p.release(units, running)
 	p.holdLeaving(running)
 	p.recount(running)
@@ -96,12 +99,24 @@ func told(units []unit, running *RunningView) bool {
 	})
 }
 
+// silent returns the names of replicas that answer nothing where they leave, one of each unit.
+func silent(units []unit) []string {
+	var all []string
+	for _, u := range units {
+		if u.left != nil {
+			all = append(all, u.left.Name)
+		}
+	}
+	return all
+}
+
 // gaps returns the clusters whose only unit is prefill with decode, if nothing answers in its place. What
 // is ready does not count, so the answer is the same before, during and after a rollout.
 func (p *Plan) gaps(units []unit) []string {
 	if *p.Rollout.MaxSurge > 0 {
 		return nil
 	}
+	units = slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return u.left != nil })
 	n := map[string]int{}
 	for _, u := range units {
 		n[u.cluster]++

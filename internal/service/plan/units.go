@@ -22,6 +22,8 @@ type unit struct {
 	needsBoth bool
 	// answering are the versions of which prefill and decode may serve in the cluster, whatever unit they are in.
 	answering map[string]bool
+	// left is a replica of a unit that silentWhereLeft has found. Nil in any other one.
+	left *Replica
 }
 
 // state of the unit, by the states of its replicas.
@@ -162,7 +164,7 @@ func (p *Plan) silentWhereLeft(serving map[key.ReplicaID]bool) []unit {
 		}
 		if id := (unitID{p.kind(r.Role), p.unitIndex(r)}); !seen[id] {
 			seen[id] = true
-			all = append(all, unit{cluster: c.Target.Cluster, kind: id.kind, index: id.index})
+			all = append(all, unit{cluster: c.Target.Cluster, kind: id.kind, index: id.index, left: r})
 		}
 	}
 	return all

@@ -196,3 +196,33 @@ func TestAbsentWhereLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestGapsBesideLeft shows in which clusters a change of prefill and decode stops all requests, while another pair leaves its cluster under
+// Spread, has no place in another one, and answers nothing. The latter is named.
+func TestGapsBesideLeft(t *testing.T) {
+	roles := []*Role{{Name: "p", Type: v1alpha1.ComponentTypePrefiller, Replicas: 1}, {Name: "d", Type: v1alpha1.ComponentTypeDecoder, Replicas: 1}}
+	for name, route := range map[string]*FleetRoute{"NoRoute": nil, "Route": {Backends: []Backend{{Cluster: "a"}, {Cluster: "b"}}}} {
+		t.Run(name, func(t *testing.T) {
+			p := &Plan{
+				Service: naming.Identity{Name: "svc", Grouped: true}, groups: 2, inFleet: true, Roles: roles, FleetRoute: route,
+				snapshot: &scheduling.Snapshot{States: map[string]*scheduling.ClusterState{"b": {}}},
+				spec:     &v1alpha1.InferenceServiceSpec{Placement: &v1alpha1.Placement{Policy: v1alpha1.PlacementSpread}},
+				Rollout:  Rollout{Rollout: v1alpha1.Rollout{MaxSurge: ptr.To[int32](0), Partition: ptr.To[int32](0)}},
+			}
+			here, left := ClusterPlan{Target: scheduling.Target{Cluster: "a"}}, ClusterPlan{Target: scheduling.Target{Cluster: "b"}, Leaving: true}
+			for group, c := range []*ClusterPlan{&here, &left} {
+				g := Group{Index: int32(group)}
+				for _, r := range roles {
+					g.Replicas = append(g.Replicas, p.replica(c, r, int32(group), 0))
+				}
+				c.Groups = []Group{g}
+			}
+			p.Clusters = []ClusterPlan{here, left}
+			running := &RunningView{Replica: func(key.Key) rollout.State { return rollout.State{Exists: true} }}
+			units := p.units(running)
+			if diff := cmp.Diff([][]string{{"a"}, {left.Groups[0].Replicas[0].Name}}, [][]string{p.gaps(units), silent(units)}); diff != "" {
+				t.Errorf("gaps, and what answers nothing: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}

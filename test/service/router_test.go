@@ -177,8 +177,8 @@ func TestRouterComes(t *testing.T) {
 	}
 }
 
-// TestURLWhenRouterComes shows that the status names the Service until the route leads to an endpoint picker that is ready, and never
-// again after that.
+// TestURLWhenRouterComes shows that the status names the Service until the route leads to an endpoint picker that is ready, and has
+// a URL. It never names the Service again after that.
 func TestURLWhenRouterComes(t *testing.T) {
 	const service, route = "http://chat.team.svc:8000", "http://chat.example.com"
 	workers := "roles:\n" + roleOf("w", "worker", 2, "v1")
@@ -207,6 +207,20 @@ func TestURLWhenRouterComes(t *testing.T) {
 	call("{}", accepted)
 	if diff := cmp.Diff([]string{service, service, service, service, route, route}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	// A Gateway of its own has no address at first.
+	owned := workers + "- {name: r, componentType: router, gateway: {gatewayClassName: x, listeners: [{name: http, port: 80, protocol: HTTP}]}}\n"
+	w, got = newWorld(t, workers), nil
+	w.req.Input = fixture.YAML(t, `{apiVersion: fn.fusioninfer.io/v1alpha1, kind: Input, routes: {allowedGatewayClassNames: ["*"]}}`)
+	call("{}", accepted)
+	w.edit(owned)
+	call("{}", accepted)
+	call(ready, accepted)
+	gateway := w.req.GetObserved().GetResources()["gateway"]
+	gateway.Resource = kube.With(gateway.GetResource(), structpb.NewStructValue(fixture.YAML(t, "addresses: [{value: 10.0.0.1}]")), "status")
+	call(ready, accepted)
+	if diff := cmp.Diff([]string{service, service, service, "http://10.0.0.1"}, got); diff != "" {
+		t.Errorf("with a Gateway of its own: -want, +got:\n%s", diff)
 	}
 	other := newWorld(t, routed)
 	if url := kube.Lookup(other.apply().GetDesired().GetComposite().GetResource(), "status", "url").GetStringValue(); url != route {

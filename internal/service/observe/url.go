@@ -61,22 +61,29 @@ type listener struct {
 // url is where clients that reach a cluster find the service there, or empty.
 func (e *evaluator) url(c *plan.ClusterPlan) string {
 	at := e.entrypoints[c.Target.Cluster]
+	route := at.url()
 	if c.Endpoint != nil {
-		// When a router comes, clients are told of its route once that leads to an endpoint picker. After that, a failure does not send them back.
+		// When a router comes, clients are told of its route once that has a URL and leads to an endpoint picker. After that, a failure does
+		// not send them back.
 		service := urlOf(schemeOf(c.Endpoint.TLS), c.Base+"."+c.Target.Namespace+".svc", c.Endpoint.Port)
-		if !c.Endpoint.Former || !c.Target.Remote() && saidURL.Text(e.state.req.Composite().Object) == service && !e.routed(c, at) {
+		if !c.Endpoint.Former || !c.Target.Remote() && saidURL.Text(e.state.req.Composite().Object) == service && (route == "" || !e.routed(c, at)) {
 			return service
 		}
 	}
-	if at.route == nil {
+	return route
+}
+
+// url is where clients find the route, or empty.
+func (e routeObjects) url() string {
+	if e.route == nil {
 		return ""
 	}
 	r := routeSpec{}
-	_ = kube.Decode(at.route.desired.Resource, nil, &r) // The plan has checked it.
-	l := at.listener(r.Spec.ParentRefs)
+	_ = kube.Decode(e.route.desired.Resource, nil, &r) // The plan has checked it.
+	l := e.listener(r.Spec.ParentRefs)
 	host := firstHost(append(r.Spec.Hostnames, l.Hostname))
 	if host == "" && l.Name != "" {
-		host = at.address()
+		host = e.address()
 	}
 	tls := l.Protocol == gateway.HTTPSProtocolType || l.Protocol == gateway.TLSProtocolType || l.Port == 443
 	return urlOf(schemeOf(tls), host, l.Port)

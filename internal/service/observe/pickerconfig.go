@@ -12,6 +12,7 @@ var (
 	configHash  = incoming.NewPath("metadata", "annotations", naming.AnnotationConfigHash)
 	pickersHash = incoming.NewPath("metadata", "annotations", naming.AnnotationPickersHash)
 	apartNoted  = incoming.NewPath("metadata", "annotations", naming.AnnotationPicksApart)
+	apartTold   = remote.NewDesiredPath("metadata", "annotations", naming.AnnotationPicksApart)
 )
 
 // PickerConfig returns the hash of the endpoint picker's configuration in a ConfigMap as it was read last.
@@ -24,6 +25,12 @@ func (r *ObservedState) PickerConfig(k key.Key) string {
 func (r *ObservedState) picksApart(c *plan.ClusterPlan) bool {
 	found, _ := remote.Unwrap(r.composed(c.ConfigKey()))
 	return apartNoted.Text(found) != ""
+}
+
+// toldApart tells the same by the ConfigMap that was desired last. A cluster that is out of reach applies that as soon as it can, so
+// refusing it later prevents nothing, and would keep the service from leaving the cluster.
+func (r *ObservedState) toldApart(c *plan.ClusterPlan) bool {
+	return apartTold.Text(r.composed(c.ConfigKey())) != ""
 }
 
 // PickerRuns tells whether the endpoint picker of a Deployment is available with a configuration of that hash, and all former

@@ -18,7 +18,7 @@ func (r *ObservedState) wholeRequestsEnd() field.ErrorList {
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
 		// A version of the function before did not write that the configuration picks them apart.
-		if hash := r.PickerConfig(c.ConfigKey()); c.Abandoned || r.picksApart(c) || hash == "" || hash == router.ConfigHash(c) {
+		if hash := r.PickerConfig(c.ConfigKey()); c.Abandoned || r.picksApart(c) || r.toldApart(c) || hash == "" || hash == router.ConfigHash(c) {
 			continue
 		}
 		if lost := r.lostIn(c, router.ScreensRevisions && router.ScreensBoth); lost != nil {
@@ -61,7 +61,7 @@ func (r *ObservedState) wholeRequestsBegin() field.ErrorList {
 	}
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
-		if c.Abandoned || !r.picksApart(c) || r.selected(c).Whole() {
+		if c.Abandoned || !r.picksApart(c) || !r.toldApart(c) || r.selected(c).Whole() {
 			continue
 		}
 		serve := plan.Versions{}

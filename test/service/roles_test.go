@@ -102,6 +102,7 @@ func TestLastAnswers(t *testing.T) {
 		"DecodeBehindPrefixCache":       {whole + prefill + decode, whole + prefill, "", ""},
 		"WorkerAndPrefillToZero":        {router + both + roleOf("w", "worker", 1, "v1"), router + sglangRole("p", "prefiller", 0, "v1") + sglangRole("d", "decoder", 1, "v1"), "w", "roles that answer without these, such as workers"},
 		"WorkerBesideSGLangWhole":       {queue + both + roleOf("w", "worker", 1, "v1"), queue + both, "w", "roles that answer without these, such as workers, or strategy: pd-disaggregation in the router, with which decode answers"},
+		"PrefillThatAnswersNothing":     {queue + both + sglangRole("q", "prefiller", 1, "v1"), queue + both, "", ""},
 		"WorkerBesideSGLangPickedApart": {router + both + roleOf("w", "worker", 1, "v1"), router + both, "", ""},
 		"WorkerBesideVLLMWhole":         {queue + prefill + decode + roleOf("w", "worker", 1, "v1"), queue + prefill + decode, "", ""},
 		"OthersHaveNoReplicas":          {roleOf("w", "worker", 1, "v1") + roleOf("v", "worker", 0, "v1"), roleOf("v", "worker", 0, "v1"), "w", "any other role in the control plane's cluster"},

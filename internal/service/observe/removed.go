@@ -208,6 +208,9 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 			continue
 		}
 		answer, left, whole := plan.Versions.Any, plan.Versions.Any, plan.Versions.Whole
+		if sendsWhole {
+			answer = whole
+		}
 		if r.picksApart(c) {
 			answer = func(v plan.Versions) bool { return v.Picked(false) }
 			left = answer

@@ -33,7 +33,11 @@ func TestWayIn(t *testing.T) {
 		},
 		"PairsInPlaceOfService": {
 			stays(workers + pairs), router + pairs,
-			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: another role of workers, without which the Service goes that clients may still use. To remove a role at once, set its replicas to 0 first",
+			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: another role of workers that serves, because clients may still use the Service. To remove a role at once, set its replicas to 0 first",
+		},
+		"StoppedWorkersOfService": {
+			stays(workers + roleOf("b", "worker", 0, "v1") + pairs), router + roleOf("b", "worker", 0, "v1") + pairs,
+			"spec.roles: Forbidden: must keep roles that serve requests until the others do. Removed: a. Not ready: another role of workers that serves, because clients may still use the Service. To remove a role at once, set its replicas to 0 first",
 		},
 		"PairsBesideStoppedWorkers": {
 			one(workers + roleOf("b", "worker", 0, "v1") + pairs), roleOf("b", "worker", 0, "v1") + pairs,

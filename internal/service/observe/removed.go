@@ -185,7 +185,7 @@ func (r *ObservedState) wayIn() string {
 	if r.plan.Router == nil {
 		return "a role that gets requests without a router"
 	}
-	return "another role of workers, without which the Service goes that clients may still use"
+	return "another role of workers that serves, because clients may still use the Service"
 }
 
 // stopsAnswering tells whether replicas may answer requests in one of some clusters, and those that are left there do not: prefill and

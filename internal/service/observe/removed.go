@@ -192,15 +192,7 @@ func (r *ObservedState) wayIn() string {
 // decode may need each other, and an endpoint picker that picks them apart needs decode. Where the pool turns to others than
 // before, each of these has to answer: the endpoint picker does not know which do.
 func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
-	now := map[string]plan.Versions{}
-	for name := range in {
-		now[name] = plan.Versions{}
-	}
-	for k := range observedReplicas(r.req) {
-		if in[k.Cluster] && r.Replica(k).MayServe() {
-			now[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
-		}
-	}
+	now := r.thatMayServeIn(in)
 	sendsWhole := r.plan.Router != nil && r.plan.Router.SendsWhole()
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
@@ -223,6 +215,20 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// thatMayServeIn are the replicas that may serve in some clusters, by the cluster.
+func (r *ObservedState) thatMayServeIn(in map[string]bool) map[string]plan.Versions {
+	all := map[string]plan.Versions{}
+	for name := range in {
+		all[name] = plan.Versions{}
+	}
+	for k := range observedReplicas(r.req) {
+		if in[k.Cluster] && r.Replica(k).MayServe() {
+			all[k.Cluster].Add(r.typeOf(k), r.Replica(k).RunningRevision)
+		}
+	}
+	return all
 }
 
 // whatAnswers says what a service needs in which nothing answers once some roles are removed.

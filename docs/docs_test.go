@@ -62,6 +62,39 @@ func TestControlsHaveTests(t *testing.T) {
 	}
 }
 
+// TestReasons proves that the documents have each reason of a condition, and of a cluster in the status of a service. Whoever reads a status looks for
+// the reason first.
+func TestReasons(t *testing.T) {
+	t.Chdir("..")
+	var all strings.Builder
+	for _, doc := range markdown(t) {
+		if strings.HasPrefix(doc, "docs/") {
+			all.WriteString(read(t, doc))
+		}
+	}
+	found := 0
+	for _, dir := range []string{"composite", "scheduling", "service/observe", "cluster", "model"} {
+		files, err := filepath.Glob(filepath.Join("internal", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, reason := range regexp.MustCompile(`(?m)^(?:const )?\s*[rR]eason\w+\s+= "(\w+)"`).FindAllStringSubmatch(read(t, file), -1) {
+				found++
+				if !strings.Contains(all.String(), "`"+reason[1]+"`") {
+					t.Errorf("%s has the reason %s, and no document does", file, reason[1])
+				}
+			}
+		}
+	}
+	if found < 90 {
+		t.Errorf("want all reasons, found %d", found)
+	}
+}
+
 // TestReasonsToWait proves that the table of docs/operations.md has each reason for which an object is left out for now.
 func TestReasonsToWait(t *testing.T) {
 	t.Chdir("..")

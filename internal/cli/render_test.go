@@ -342,7 +342,7 @@ func TestRender(t *testing.T) {
 				render: Render{XR: "xr.yaml", Composition: "c.yaml"},
 			},
 			want: want{
-				err: "warning: xr.yaml: unknown field roles: kubectl apply refuses it, other clients drop it\n" +
+				err: "warning: xr.yaml: unknown field roles (did you mean spec.roles?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: xr.yaml: unknown field spec.modl (did you mean spec.model?): kubectl apply refuses it, other clients drop it\nfatal: end\n",
 				code: 1,
 			},
@@ -364,6 +364,46 @@ func TestRender(t *testing.T) {
 				err: "warning: xr.yaml: unknown field spec.roles[0].endpointPicker.resources.limit (did you mean spec.roles[0].endpointPicker.resources.limits?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: xr.yaml: unknown field spec.roles[0].replcas (did you mean spec.roles[0].replicas?): kubectl apply refuses it, other clients drop it\n" +
 					"warning: xr.yaml: unknown field spec.rolse (did you mean spec.roles?): kubectl apply refuses it, other clients drop it\n",
+			},
+		},
+		"UnknownFieldsOfPods": {
+			reason: "A field of pods, of containers or of the spec that is written elsewhere is told with the place where it belongs. Users know these from Deployments.",
+			args: args{
+				fn: echo,
+				files: map[string]string{"xr.yaml": strings.Replace(xrDoc, "spec: {roles: [{", `profileName: a
+spec: {nodeSelector: {gpu: h100}, name: a, placement: {clusterSelector: {example.com/region: us, matchLabel: {}}}, roles: [{resources: {limits: {nvidia.com/gpu: 1}}, tolerations: [], spec: {}, labels: {}, limits: {}, `, 1)},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: xr.yaml: unknown field profileName (did you mean spec.profileName?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.name: kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.nodeSelector (did you mean spec.roles[].template.spec.nodeSelector?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.placement.clusterSelector.example.com/region (did you mean spec.placement.clusterSelector.matchLabels[example.com/region]?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.placement.clusterSelector.matchLabel (did you mean spec.placement.clusterSelector.matchLabels?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].labels (did you mean spec.roles[0].template.metadata.labels?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].limits: kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].resources (did you mean spec.roles[0].template.spec.containers[].resources?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].spec (did you mean spec.roles[0].template.spec?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].tolerations (did you mean spec.roles[0].template.spec.tolerations?): kubectl apply refuses it, other clients drop it\n",
+			},
+		},
+		"UnknownFieldsInPart": {
+			reason: "A name that one known field begins or ends with is told as that field. Several such fields are none.",
+			args: args{
+				fn: echo,
+				files: map[string]string{
+					"xr.yaml": strings.Replace(xrDoc, "spec: {roles: [{", "spec: {profile: a, model: {token: a, cache: {storageClass: fast}}, roles: [{type: worker, re: a, ", 1),
+				},
+				render: Render{XR: "xr.yaml"},
+			},
+			want: want{
+				out: echoed("echo", 0, 0, 0, 0),
+				err: "warning: xr.yaml: unknown field spec.model.cache.storageClass (did you mean spec.model.cache.storageClassName?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.model.token (did you mean spec.model.tokenSecretRef?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.profile (did you mean spec.profileName?): kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].re: kubectl apply refuses it, other clients drop it\n" +
+					"warning: xr.yaml: unknown field spec.roles[0].type (did you mean spec.roles[0].componentType?): kubectl apply refuses it, other clients drop it\n",
 			},
 		},
 		"Strict": {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -23,7 +25,7 @@ import (
 func (g *snapshot) unknown() []string {
 	var all []string
 	for _, u := range fieldsUnknown(g.xr, typeOf(g.xr)) {
-		all = append(all, g.xrFile+": "+unknownField(u))
+		all = append(all, g.xrFile+": "+unknownField(u, typeOf(g.xr)))
 	}
 	all = append(all, g.unknownObserved...)
 	return append(all, unknownFields("--required", g.cluster[1+len(g.observed):])...)
@@ -77,8 +79,71 @@ func dropNulls(o object) []string {
 const dropped = "kubectl apply refuses it, other clients drop it"
 
 // unknownField describes an unknown field, and which one it may be.
-func unknownField(u kube.UnknownField) string {
-	return "unknown field " + u.Path + text.DidYouMean("%s", u.Near()) + ": " + dropped
+func unknownField(u kube.UnknownField, of reflect.Type) string {
+	return "unknown field " + u.Path + text.DidYouMean("%s", cmp.Or(belongsAt(u, of), u.Near(), partOf(u))) + ": " + dropped
+}
+
+// anyName is what so many objects have that nobody knows which of them is meant.
+const anyName = "name"
+
+// belongsAt returns where an object of a type has a field of the same name, which is probably indented wrongly, or nothing. Users know the fields of pods and
+// containers from Deployments, and labels in place of a selector from Services.
+func belongsAt(u kube.UnknownField, of reflect.Type) string {
+	if u.Name == anyName {
+		return ""
+	}
+	spec, _ := of.FieldByName("Spec")
+	template := ""
+	switch {
+	case u.Path == u.Name && has(spec.Type, u.Name):
+		return "spec." + u.Name
+	case slices.Contains(u.Known, "matchLabels") && u.NearName() == "":
+		return u.Beside("matchLabels[" + u.Name + "]")
+	case slices.Contains(u.Known, "roles") && has(reflect.TypeFor[v1alpha1.Role](), u.Name):
+		return u.Beside("roles[]." + u.Name)
+	case slices.Contains(u.Known, "roles"):
+		template = u.Beside("roles[].template")
+	case slices.Contains(u.Known, "template"):
+		template = u.Beside("template")
+	default:
+		return ""
+	}
+	switch {
+	case has(reflect.TypeFor[corev1.Container](), u.Name):
+		return template + ".spec.containers[]." + u.Name
+	case has(reflect.TypeFor[corev1.PodSpec](), u.Name):
+		return template + ".spec." + u.Name
+	case u.Name == "labels", u.Name == "annotations":
+		return template + ".metadata." + u.Name
+	case u.Name == "spec", u.Name == "metadata":
+		return template + "." + u.Name
+	}
+	return ""
+}
+
+// partOf returns the path of the one known field of which the name is the beginning or the end, such as profileName for profile, or nothing.
+func partOf(u kube.UnknownField) string {
+	if u.Name == anyName {
+		return ""
+	}
+	var all []string
+	for _, k := range u.Known {
+		if name, known := strings.ToLower(u.Name), strings.ToLower(k); strings.HasPrefix(known, name) || strings.HasSuffix(known, name) {
+			all = append(all, k)
+		}
+	}
+	if len(all) != 1 {
+		return ""
+	}
+	return u.Beside(all[0])
+}
+
+// has tells whether a struct has a field of that name in JSON.
+func has(t reflect.Type, name string) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return known == name
+	})
 }
 
 // unknownFields lists the unknown fields of services and clusters that a flag names, and
@@ -119,7 +184,7 @@ func mistakes(o object) []string {
 	}
 	var all []string
 	for _, u := range fieldsUnknown(o, of) {
-		all = append(all, described(o)+": "+unknownField(u))
+		all = append(all, described(o)+": "+unknownField(u, of))
 	}
 	return all
 }

@@ -170,7 +170,7 @@ func (d *decoder) noteUnknown(s *structpb.Struct, info *typeInfo, known int, int
 	}
 	at, all := d.path(), slices.Sorted(maps.Keys(info.byName))
 	for _, name := range names[:min(len(names), MaxProblems-len(d.unknown))] {
-		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Known: all})
+		d.unknown = append(d.unknown, UnknownField{Path: at.Child(text.Value(name)).String(), Name: text.Value(name), Known: all})
 	}
 }
 

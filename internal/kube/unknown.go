@@ -16,7 +16,7 @@ func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 	var all []UnknownField
 	eachField(v, t, "", func(_ map[string]any, name, path string, known map[string]int) {
 		if _, is := known[name]; !is && len(all) < most {
-			all = append(all, UnknownField{Path: path, Known: slices.Sorted(maps.Keys(known))})
+			all = append(all, UnknownField{Path: path, Name: name, Known: slices.Sorted(maps.Keys(known))})
 		}
 	})
 	return all
@@ -26,14 +26,19 @@ func UnknownFields(v any, t reflect.Type, most int) []UnknownField {
 type UnknownField struct {
 	// Path of the field below the document, such as spec.roles[0].replica.
 	Path string
+	// Name of the field, with which the path ends. A label in its place may have dots.
+	Name string
 	// Known are the fields that the type has instead.
 	Known []string
 }
 
 // NearName returns the name of the known field that the unknown one resembles most, or nothing.
 func (u UnknownField) NearName() string {
-	return text.Nearest(u.Path[strings.LastIndexByte(u.Path, '.')+1:], u.Known)
+	return text.Nearest(u.Name, u.Known)
 }
+
+// Beside returns the path of another field of the same object.
+func (u UnknownField) Beside(name string) string { return strings.TrimSuffix(u.Path, u.Name) + name }
 
 // Near returns the path of the known field whose name the unknown one resembles most, or nothing.
 func (u UnknownField) Near() string {
@@ -41,7 +46,7 @@ func (u UnknownField) Near() string {
 	if name == "" {
 		return ""
 	}
-	return u.Path[:strings.LastIndexByte(u.Path, '.')+1] + name
+	return u.Beside(name)
 }
 
 // eachField visits the fields of v and of what is in it, by the type t: those of structs, and not the keys of maps. known are the fields

@@ -93,7 +93,7 @@ func belongsAt(u kube.UnknownField, of reflect.Type) string {
 		return ""
 	}
 	spec, _ := of.FieldByName("Spec")
-	template := ""
+	var template string
 	switch {
 	case u.Path == u.Name && has(spec.Type, u.Name):
 		return "spec." + u.Name

@@ -147,12 +147,12 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 	}
 	serves, stays, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	// Other clusters get no weight, however many replicas serve there. Those that are routed answer once their endpoint picker is
-	// ready again.
+	// ready again. Until then gateways send requests to their pods, if no cluster has an endpoint picker that is ready.
 	answers, routed := map[string]bool{}, map[string]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		c := a.Target.Cluster
-		answers[c] = a.Existing.Answered() && !a.Existing.Refused() || p.unpicked(a, 1) > 0
+		answers[c] = a.Existing.Answered() && !a.Existing.Refused() || p.unpicked(a, 1) > 0 && p.FleetRoute.leadsTo(c)
 		routed[c] = a.Existing != nil && a.Existing.Routed() && !a.Existing.Refused()
 	}
 	for i := range units {
@@ -180,6 +180,11 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 			released[i] = false
 		}
 	}
+}
+
+// leadsTo tells whether requests go to a cluster.
+func (r *FleetRoute) leadsTo(cluster string) bool {
+	return slices.ContainsFunc(r.Backends, func(b Backend) bool { return b.Cluster == cluster && b.Weight > 0 })
 }
 
 // leave gives the backend of a cluster no requests any more, unless it is the only one that gets some.

@@ -85,6 +85,31 @@ func TestLeaveFirst(t *testing.T) {
 	}
 }
 
+// TestLeaveFirstBesideOutOfReach has three clusters: the only unit of a is released, b serves without an endpoint picker and gets no requests, and
+// c gets some and is out of reach. a is not left, because the route would then lead to c alone.
+func TestLeaveFirstBesideOutOfReach(t *testing.T) {
+	p := &Plan{FleetRoute: &FleetRoute{}, Schedule: &scheduling.Result{}, Router: &Router{FailureMode: v1alpha1.FailOpen}}
+	for _, b := range []struct {
+		cluster string
+		weight  int32
+		picked  bool
+	}{{"a", 1, true}, {"b", 0, false}, {"c", 1, true}} {
+		p.FleetRoute.Backends = append(p.FleetRoute.Backends, Backend{Cluster: b.cluster, Weight: b.weight, Named: b.weight > 0})
+		p.Schedule.Assignments = append(p.Schedule.Assignments, scheduling.Assignment{
+			Decision: scheduling.Decision{Serves: true}, Target: scheduling.Target{Cluster: b.cluster}, MayReceiveTraffic: b.weight > 0,
+			Existing: &scheduling.ClusterState{RouterWasReady: b.picked, HasRoute: true, HasPool: true},
+		})
+	}
+	released := []bool{true, false, false}
+	p.leaveFirst([]unit{{cluster: "a"}, {cluster: "b"}, {cluster: "c"}}, []rollout.Unit{{Serving: true, Outdated: true}, {Serving: true}, {Outdated: true}}, released)
+	if diff := cmp.Diff([]bool{false, false, false}, released); diff != "" {
+		t.Errorf("what is released: -want, +got:\n%s", diff)
+	}
+	if got := p.FleetRoute.Backends[0].Weight; got != 1 {
+		t.Errorf("a has the weight %d", got)
+	}
+}
+
 // TestLeaveAbsent shows which replicas have no pods, so that no budget counts them.
 func TestLeaveAbsent(t *testing.T) {
 	const spec = "roles: [{name: w, componentType: worker, replicas: 2, multinode: {nodeCount: 2}, template: {spec: {containers: [{name: vllm, image: x, args: [--model, m]}]}}}]\n"

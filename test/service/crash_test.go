@@ -117,8 +117,9 @@ func crashLoop(t *testing.T, reason string, code int) {
 
 	req.Observed.Composite.Resource = kube.With(req.GetObserved().GetComposite().GetResource(), kube.Lookup(fixture.YAML(t, service("j")), "spec"), "spec")
 	step(crashing(first, "", starts)) // It is told of the template.
+	former := label(at)
 	step(crashing(first, "", starts))
-	if got := note(rsp); got != "" {
+	if got := note(rsp); got != "" || former != first {
 		t.Errorf("it gets another template, and has the note %q", got)
 	}
 	second := kube.Lookup(rsp.GetDesired().GetResources()[at].GetResource(), "metadata", "labels", "fusioninfer.io/spec-hash").GetStringValue()

@@ -97,7 +97,7 @@ func (w *World) checkEnd() {
 		return
 	}
 	for _, r := range w.fleet {
-		for _, t := range r.groups() {
+		for _, t := range r.ofKind(lwsKind) {
 			if r != w.here && len(w.objects[remoteTask{r.name, t}]) == 0 {
 				w.violate("freed", []string{t.name.String()}, "%s runs in %s without an Object", t.name, r.name)
 			}
@@ -144,17 +144,6 @@ func (w *World) checkReserved(r *remote) {
 	}
 }
 
-// groups are the LeaderWorkerSets of a cluster.
-func (r *remote) groups() []task {
-	all := map[task]bool{}
-	for t := range r.objects {
-		if t.kind == lwsKind {
-			all[t] = true
-		}
-	}
-	return sortedTasks(all)
-}
-
 // candidates are the clusters in which a service may run.
 func (w *World) candidates(u *user) []*remote {
 	return slices.DeleteFunc(slices.Clone(w.fleet), func(r *remote) bool {
@@ -172,15 +161,15 @@ func (w *World) placedIn(u *user) map[string]map[string]bool {
 	if xr == nil {
 		return all
 	}
-	for _, at := range w.workloads(xr) {
-		manifest, c := at.manifest, at.in.name
-		if text(manifest, "kind") != lwsKind.kind || at.object != nil && at.object.deleting {
+	for _, at := range w.rendered(xr, lwsKind) {
+		c := at.in.name
+		if at.object != nil && at.object.deleting {
 			continue
 		}
 		if all[c] == nil {
 			all[c] = map[string]bool{}
 		}
-		all[c][replicaOf(manifest)] = true
+		all[c][replicaOf(at.manifest)] = true
 	}
 	return all
 }
@@ -259,9 +248,9 @@ func (w *World) growing(u *user) bool {
 	if xr == nil {
 		return false
 	}
-	for _, at := range w.workloads(xr) {
+	for _, at := range w.rendered(xr, lwsKind) {
 		want, is := wanted[replicaOf(at.manifest)]
-		if !is || text(at.manifest, "kind") != lwsKind.kind {
+		if !is {
 			continue
 		}
 		told := podsOf(at.manifest)

@@ -1,5 +1,7 @@
 package simulation
 
+import "slices"
+
 // hereKinds are those that controllers run in the control plane's own cluster.
 var hereKinds = map[kindOf]bool{lwsKind: true, deploymentKind: true, podGroupKind: true, poolKind: true}
 
@@ -28,21 +30,26 @@ func (w *World) changedHere(c change) {
 	}
 }
 
-// A workload is what a service has in a cluster.
-type workload struct {
+// A renderedObject is what a service has in a cluster.
+type renderedObject struct {
 	// object is the Object that has the manifest, nil in the control plane's own cluster.
 	object   *stored
 	manifest document
 	in       *remote
 }
 
-// workloads returns what a service has in all clusters.
-func (w *World) workloads(xr *stored) []workload {
-	var all []workload
+// rendered returns what a service has in all clusters, of some kinds.
+func (w *World) rendered(xr *stored, kinds ...kindOf) []renderedObject {
+	var all []renderedObject
+	add := func(o renderedObject) {
+		if k, _ := identify(o.manifest); slices.Contains(kinds, k) {
+			all = append(all, o)
+		}
+	}
 	for t := range w.children[xr.uid] {
 		o := w.server.get(t.kind, t.name)
 		if r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]; r != nil && t.kind == objectKind {
-			all = append(all, workload{o, object(o.body, "spec", "forProvider", "manifest"), r})
+			add(renderedObject{o, object(o.body, "spec", "forProvider", "manifest"), r})
 		}
 	}
 	if w.here == nil {
@@ -51,7 +58,7 @@ func (w *World) workloads(xr *stored) []workload {
 	for _, o := range w.here.objects {
 		for _, owner := range items(o.manifest, "metadata", "ownerReferences") {
 			if text(owner, "uid") == xr.uid {
-				all = append(all, workload{nil, o.manifest, w.here})
+				add(renderedObject{nil, o.manifest, w.here})
 			}
 		}
 	}

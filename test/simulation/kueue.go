@@ -57,20 +57,9 @@ func (r *remote) endWorkload(n name, uid string) {
 	}
 }
 
-// workloads are those of a cluster.
-func (r *remote) workloads() []task {
-	all := map[task]bool{}
-	for t := range r.objects {
-		if t.kind == workloadKind {
-			all[t] = true
-		}
-	}
-	return sortedTasks(all)
-}
-
 // wakeWorkloads lets Kueue look at all Workloads.
 func (r *remote) wakeWorkloads() {
-	for _, t := range r.workloads() {
+	for _, t := range r.ofKind(workloadKind) {
 		r.note(t)
 	}
 }
@@ -93,7 +82,7 @@ func (r *remote) runWorkload(t task, o *remoteObject) {
 		return
 	}
 	sum := number(o.manifest, "spec", "gpus")
-	for _, other := range r.workloads() {
+	for _, other := range r.ofKind(workloadKind) {
 		if at := r.objects[other]; isAdmitted(at) {
 			sum += number(at.manifest, "spec", "gpus")
 		}
@@ -130,7 +119,7 @@ func admission(admitted bool, others ...fields) fields {
 
 // evict stops a LeaderWorkerSet that Kueue has admitted, and lets it wait again.
 func (r *remote) evict() {
-	all := slices.DeleteFunc(r.workloads(), func(t task) bool { return !isAdmitted(r.objects[t]) })
+	all := slices.DeleteFunc(r.ofKind(workloadKind), func(t task) bool { return !isAdmitted(r.objects[t]) })
 	if len(all) == 0 {
 		return
 	}
@@ -170,14 +159,12 @@ func (w *World) endQueues() {
 // checkToldOfQueue checks that a service whose replicas wait for Kueue where they are placed is not said to be placed.
 func (w *World) checkToldOfQueue(u *user) {
 	xr := w.server.get(serviceKind, u.name)
-	for t := range w.children[xr.uid] {
-		o := w.server.get(t.kind, t.name)
-		manifest := object(o.body, "spec", "forProvider", "manifest")
-		r := w.remotes[text(o.body, "spec", "providerConfigRef", "name")]
-		if t.kind != objectKind || r == nil || !r.kueue || text(manifest, "kind") != lwsKind.kind || o.deleting {
+	for _, at := range w.rendered(xr, lwsKind) {
+		r := at.in
+		_, n := identify(at.manifest)
+		if !r.kueue || at.object.deleting {
 			continue
 		}
-		_, n := identify(manifest)
 		set := task{lwsKind, n}
 		if there := r.objects[set]; there != nil && !r.admitted(set, there) && strings.HasPrefix(w.placement(u), "True") {
 			w.violate("told", aboutService(u.name), "%s waits for Kueue in %s, and %s says: %s", n, r.name, u.name, w.placement(u))

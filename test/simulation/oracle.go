@@ -162,8 +162,9 @@ func (w *World) counted(r *remote) (staying, leaving []pod, gone []string) {
 // noteNewest notes that a cluster runs no pods of a former template of a LeaderWorkerSet any more. A cluster that has lost all objects
 // makes them anew, of the template that the Object has by then, also behind a partition.
 func (w *World) noteNewest(r *remote, o *stored) {
-	if _, told := w.told[r.name][o.name]; told && r.runsNewest(object(o.body, "spec", "forProvider", "manifest")) {
-		w.told[r.name][o.name] = podsOf(object(o.body, "spec", "forProvider", "manifest"))
+	manifest := object(o.body, "spec", "forProvider", "manifest")
+	if _, told := w.told[r.name][o.name]; told && r.runsNewest(manifest) {
+		w.told[r.name][o.name] = podsOf(manifest)
 	}
 }
 
@@ -250,10 +251,10 @@ func (w *World) copies(xr *stored) map[string]*copyOf {
 // copiesIn returns the same of those Objects for which the predicate is true.
 func (w *World) copiesIn(xr *stored, counts func(*stored) bool) map[string]*copyOf {
 	all := map[string]*copyOf{}
-	for _, at := range w.workloads(xr) {
+	for _, at := range w.rendered(xr, lwsKind, deploymentKind) {
 		manifest, r := at.manifest, at.in
 		k, n := identify(manifest)
-		if at.object != nil && !counts(at.object) || k != lwsKind && k != deploymentKind {
+		if at.object != nil && !counts(at.object) {
 			continue
 		}
 		c := all[r.name]

@@ -220,16 +220,23 @@ func (r *remote) next() bool {
 
 // wakeWaiting notes the LeaderWorkerSets that wait for nodes.
 func (r *remote) wakeWaiting() {
+	for _, t := range r.ofKind(lwsKind) {
+		if o := r.objects[t]; o.runs == nil || !o.runs.started {
+			r.note(t)
+		}
+	}
+}
+
+// ofKind returns the objects of a kind that the cluster has, in the order of their names.
+func (r *remote) ofKind(k kindOf) []task {
 	var all []task
-	for t, o := range r.objects {
-		if t.kind == lwsKind && (o.runs == nil || !o.runs.started) {
+	for t := range r.objects {
+		if t.kind == k {
 			all = append(all, t)
 		}
 	}
 	slices.SortFunc(all, func(a, b task) int { return compareNames(a.name, b.name) })
-	for _, t := range all {
-		r.note(t)
-	}
+	return all
 }
 
 // runGroup takes a LeaderWorkerSet one step further: pods are made, get nodes, and become ready. A change of the template replaces

@@ -108,14 +108,7 @@ func (r *remote) losePickers(lose bool) {
 	}
 	r.pickerless = lose
 	r.w.trace(subject("endpoint pickers"), "in %s: lost %t", r.name, lose)
-	var all []task
-	for t := range r.objects {
-		if t.kind == deploymentKind {
-			all = append(all, t)
-		}
-	}
-	slices.SortFunc(all, func(a, b task) int { return compareNames(a.name, b.name) })
-	for _, t := range all {
+	for _, t := range r.ofKind(deploymentKind) {
 		r.note(t)
 	}
 }

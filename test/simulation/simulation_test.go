@@ -71,6 +71,14 @@ func TestRoll(t *testing.T) {
 	})
 }
 
+// TestHere does the same as TestRoll with services that run in the control plane's own cluster.
+func TestHere(t *testing.T) {
+	fn := InProcess()
+	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+		return New(Options{Seed: seed, Without: noEvents(), Trace: true, Here: true}, fn).Roll(*steps)
+	})
+}
+
 // each runs a simulation for some seeds, from the first one on.
 func each(t *testing.T, n int, run func(seed uint64) *ViolationError) {
 	t.Helper()
@@ -92,12 +100,4 @@ func noEvents() map[string]bool {
 		none[e.name] = true
 	}
 	return none
-}
-
-// TestHere does the same as TestRoll with services that run in the control plane's own cluster.
-func TestHere(t *testing.T) {
-	fn := InProcess()
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
-		return New(Options{Seed: seed, Without: noEvents(), Trace: true, Here: true}, fn).Roll(*steps)
-	})
 }

@@ -20,7 +20,7 @@ func (w *World) held(u *user) []*remote {
 		return nil
 	}
 	in := map[*remote]bool{}
-	for _, at := range w.workloads(xr) {
+	for _, at := range w.rendered(xr, lwsKind) {
 		if heldBack(at.manifest) {
 			in[at.in] = true
 		}
@@ -48,9 +48,7 @@ func (w *World) runsAll(u *user) bool {
 	if xr == nil {
 		return true
 	}
-	return !slices.ContainsFunc(w.workloads(xr), func(at workload) bool {
-		return text(at.manifest, "kind") == lwsKind.kind && !at.in.runsNewest(at.manifest)
-	})
+	return !slices.ContainsFunc(w.rendered(xr, lwsKind), func(at renderedObject) bool { return !at.in.runsNewest(at.manifest) })
 }
 
 // keepsSizes tells whether clusters may keep room for several sizes of a service's pods, as docs/placement.md says: it was resized again

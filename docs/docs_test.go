@@ -72,7 +72,7 @@ func TestReasons(t *testing.T) {
 			all.WriteString(read(t, doc))
 		}
 	}
-	found := 0
+	constant, found := regexp.MustCompile(`(?m)^(?:const )?\s*[rR]eason\w+\s+= "(\w+)"`), 0
 	for _, dir := range []string{"composite", "scheduling", "service/observe", "cluster", "model"} {
 		files, err := filepath.Glob(filepath.Join("internal", dir, "*.go"))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestReasons(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, reason := range regexp.MustCompile(`(?m)^(?:const )?\s*[rR]eason\w+\s+= "(\w+)"`).FindAllStringSubmatch(read(t, file), -1) {
+			for _, reason := range constant.FindAllStringSubmatch(read(t, file), -1) {
 				found++
 				if !strings.Contains(all.String(), "`"+reason[1]+"`") {
 					t.Errorf("%s has the reason %s, and no document does", file, reason[1])

@@ -10,8 +10,8 @@ LeaderWorkerSet v0.9.0). So every replica gets the newest template at once, most
 that partition, and a rollout releases one after the other. Nothing has to remember a former
 template.
 
-Crossplane's caches may show a replica as it was some calls ago, so one that was released may seem to serve. A policy is paused until
-all replicas have the newest template: by then, whatever an earlier template has released is seen.
+Crossplane's caches may show a replica as it was some calls ago, so one that was released may seem to serve. Until all replicas
+are read with the newest template, the caller sets Policy.Paused. By then, each release of an earlier template is seen.
 
 # States
 

@@ -192,7 +192,7 @@ func (r *ObservedState) wayIn() string {
 // decode may need each other, and an endpoint picker that picks them apart needs decode. Where the pool turns to others than
 // before, each of these has to answer: the endpoint picker does not know which do.
 func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
-	now := r.thatMayServeIn(in)
+	now := r.versionsIn(in)
 	sendsWhole := r.plan.Router != nil && r.plan.Router.SendsWhole()
 	for i := range r.plan.Clusters {
 		c := &r.plan.Clusters[i]
@@ -217,8 +217,8 @@ func (r *ObservedState) stopsAnswering(in map[string]bool) bool {
 	return false
 }
 
-// thatMayServeIn are the replicas that may serve in some clusters, by the cluster.
-func (r *ObservedState) thatMayServeIn(in map[string]bool) map[string]plan.Versions {
+// versionsIn returns the versions that may serve in some clusters, by the cluster. What is being deleted may still answer, and counts.
+func (r *ObservedState) versionsIn(in map[string]bool) map[string]plan.Versions {
 	all := map[string]plan.Versions{}
 	for name := range in {
 		all[name] = plan.Versions{}

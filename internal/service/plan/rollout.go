@@ -147,12 +147,12 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 	}
 	serves, stays, left := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	// Other clusters get no weight, however many replicas serve there. Those that are routed answer once their endpoint picker is
-	// ready again. Until then gateways send requests to their pods, if no cluster has an endpoint picker that is ready.
+	// ready again.
 	answers, routed := map[string]bool{}, map[string]bool{}
 	for i := range p.Schedule.Assignments {
 		a := &p.Schedule.Assignments[i]
 		c := a.Target.Cluster
-		answers[c] = a.Existing.Answered() && !a.Existing.Refused() || p.unpicked(a, 1) > 0 && p.FleetRoute.leadsTo(c)
+		answers[c] = p.answered(a)
 		routed[c] = a.Existing != nil && a.Existing.Routed() && !a.Existing.Refused()
 	}
 	for i := range units {
@@ -180,6 +180,12 @@ func (p *Plan) leaveFirst(units []unit, states []rollout.Unit, released []bool) 
 			released[i] = false
 		}
 	}
+}
+
+// answered tells whether requests that reach the cluster of an assignment get to a pod. Without an endpoint picker that is ready they do where
+// gateways send them to any pod, and the fleet route leads there only if no other cluster has one.
+func (p *Plan) answered(a *scheduling.Assignment) bool {
+	return a.Existing.Answered() && !a.Existing.Refused() || p.unpicked(a, 1) > 0 && p.FleetRoute.leadsTo(a.Target.Cluster)
 }
 
 // leadsTo tells whether requests go to a cluster.

@@ -18,13 +18,15 @@ test-all: test ## Run every test and check: make test, then make test-rest. An h
 # The longest parts come first. Parts wait for much of their time, so two run at once. With three, there are up to ten control planes, which
 # take half of two cores while nothing happens. Parts do without go vet: the part lint has the same checks for all modules, and go vet
 # would read all dependencies of each.
-PARTS = test-e2e-fleet test-e2e-shared test-e2e-own test-simulation lint test-controlplane test-fuzz test-crossplane test-packages test-bench test-race test-epp test-queries
-# .ci/run leaves these out on a machine that would be too slow for them.
+PARTS = test-e2e-shared test-e2e-own lint test-controlplane test-packages test-fuzz test-bench test-race test-epp test-queries
+# On a machine that would be too slow for them, .ci/run leaves out MORE, or MORE and LONG.
+LONG = test-e2e-fleet test-simulation test-crossplane
 MORE = test-e2e-traffic test-e2e-engines test-e2e-kueue
 BESIDE = $(MAKE) --no-print-directory --output-sync=target
 
 .PHONY: test-rest
 test-rest: test-parts ## Run the parts of make test-all that make test does not have, two at once. Each part prints its output when it ends.
+	@$(MAKE) --no-print-directory test-long
 	@$(MAKE) --no-print-directory test-more
 
 .PHONY: test-parts
@@ -32,8 +34,13 @@ test-parts: e2e ## The parts of make test-rest that always run before a change l
 	@echo "running $(PARTS)"
 	@$(BESIDE) --jobs=2 $(PARTS)
 
+.PHONY: test-long
+test-long: e2e ## The parts of make test-rest that have several clusters, or many random fleets.
+	@echo "running $(LONG)"
+	@$(BESIDE) --jobs=2 $(LONG)
+
 .PHONY: test-more
-test-more: e2e ## The other parts of make test-rest, which send requests and run engines for long.
+test-more: e2e ## The parts of make test-rest that send requests and run engines for long.
 	@echo "running $(MORE)"
 	@$(BESIDE) --jobs=2 $(MORE)
 
@@ -54,12 +61,12 @@ test-fuzz: ## Run each fuzzer for FUZZTIME inputs.
 	@for target in $$(grep -rEo --include='*_test.go' 'func Fuzz[A-Za-z]+' . --exclude-dir=test | sed 's/func //'); do \
 		dir=$${target%/*}; name=$${target##*:}; \
 		echo "fuzz $$name in $$dir"; \
-		$(GO) test -vet=off "$$dir" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -parallel $(FUZZWORKERS) || exit 1; \
+		$(GO) test -vet=off "$$dir" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel $(FUZZWORKERS) || exit 1; \
 	done
 
-# The number of random fleets of make test-simulation, and the seed of the first. A fleet takes some two seconds. There are a
-# quarter more in which services stop while nobody uses them, as many with quotas, as many where Kueue admits, and twice as many in which
-# one service is changed again and again: in other clusters, and in that of the control plane.
+# The number of random fleets of make test-simulation, and the seed of the first. A fleet takes some two seconds. There are an eighth
+# more in which services stop while nobody uses them, as many with quotas, as many where Kueue admits, and twice as many in which one
+# service is changed again and again: in other clusters, and in that of the control plane.
 SEEDS ?= 200
 FIRST ?= 0
 

@@ -21,27 +21,27 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// TestSleepers runs random fleets in which half of the services stop while nobody uses them. It runs a quarter of the seeds.
+// TestSleepers runs random fleets in which half of the services stop while nobody uses them. It runs an eighth of the seeds.
 func TestSleepers(t *testing.T) {
 	fn := InProcess()
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+	each(t, max(1, *seeds/8), func(seed uint64) *ViolationError {
 		return New(Options{Seed: seed, Steps: *steps, Trace: true, Sleepers: true}, fn).Run()
 	})
 }
 
-// TestQuotas runs random fleets in which the namespaces have quotas and priorities. It runs a quarter of the seeds.
+// TestQuotas runs random fleets in which the namespaces have quotas and priorities. It runs an eighth of the seeds.
 func TestQuotas(t *testing.T) {
 	fn := InProcess()
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+	each(t, max(1, *seeds/8), func(seed uint64) *ViolationError {
 		return New(Options{Seed: seed, Steps: *steps, Trace: true, Quotas: true}, fn).Run()
 	})
 }
 
-// TestKueue runs random fleets in which Kueue admits what runs in some clusters. It runs a quarter of the seeds. Kueue refuses changes of what
+// TestKueue runs random fleets in which Kueue admits what runs in some clusters. It runs an eighth of the seeds. Kueue refuses changes of what
 // pods request, so there are none.
 func TestKueue(t *testing.T) {
 	fn, without := InProcess(), map[string]bool{"shrink": true, "grow": true, "node-count": true}
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+	each(t, max(1, *seeds/8), func(seed uint64) *ViolationError {
 		return New(Options{Seed: seed, Steps: *steps, Without: without, Trace: true, Kueue: true}, fn).Run()
 	})
 }
@@ -62,11 +62,11 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// TestRoll changes one service again and again, and asks whether its requests are answered meanwhile. It runs a quarter of the seeds with half
+// TestRoll changes one service again and again, and asks whether its requests are answered meanwhile. It runs an eighth of the seeds with half
 // of the steps, because each failure is followed until all is quiet.
 func TestRoll(t *testing.T) {
 	fn, none := InProcess(), noEvents()
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+	each(t, max(1, *seeds/8), func(seed uint64) *ViolationError {
 		return New(Options{Seed: seed, Without: none, Trace: true}, fn).Roll(*steps / 2)
 	})
 }
@@ -74,7 +74,7 @@ func TestRoll(t *testing.T) {
 // TestHere does the same as TestRoll with services that run in the control plane's own cluster.
 func TestHere(t *testing.T) {
 	fn := InProcess()
-	each(t, max(1, *seeds/4), func(seed uint64) *ViolationError {
+	each(t, max(1, *seeds/8), func(seed uint64) *ViolationError {
 		return New(Options{Seed: seed, Without: noEvents(), Trace: true, Here: true}, fn).Roll(*steps)
 	})
 }

@@ -122,7 +122,8 @@ func testLaunchers(t *testing.T, c *cluster.Cluster) {
 			container["command"] = []any{"python3", "-m", "sglang.launch_server"}
 			container["args"] = []any{"--model-path=Qwen/Qwen3-8B", "--port=8000", "--tp-size=2"}
 		}
-		services[launcher] = inference(ns, strings.ToLower(launcher), worker)
+		// A service named sglang would have a warning, because Kubernetes would tell its pods SGLANG_PORT.
+		services[launcher] = inference(ns, "with-"+strings.ToLower(launcher), worker)
 		apply(t, c, services[launcher])
 	}
 	for launcher, s := range services {

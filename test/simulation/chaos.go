@@ -197,7 +197,7 @@ var sleeperEvents = []event{
 
 // chaos lets a random event happen.
 func (w *World) chaos() {
-	all, sum := events, 0
+	all := events
 	if w.Sleepers {
 		all = slices.Concat(all, sleeperEvents)
 	}
@@ -207,6 +207,12 @@ func (w *World) chaos() {
 	if w.Kueue {
 		all = slices.Concat(all, kueueEvents)
 	}
+	w.oneOf(all)
+}
+
+// oneOf lets one of some events happen.
+func (w *World) oneOf(all []event) {
+	sum := 0
 	for _, e := range all {
 		sum += e.weight
 	}

@@ -57,14 +57,15 @@ func (w *World) end() {
 	w.probe()
 }
 
-// collectLost deletes Objects that their composite resource does not reference, as a person would have to. Crossplane writes the
-// references without a lock (composition_functions.go, errApplyXRRefs), so a reconcile that reads an old composite resource can lose
-// those to what the last one has made.
+// collectLost deletes what is or was to run in a cluster, and that its composite resource does not reference, as a person would have to.
+// Crossplane writes the references without a lock (composition_functions.go, errApplyXRRefs), so a reconcile that reads an old composite
+// resource can lose those to what the last one has made.
 func (w *World) collectLost() {
-	for _, o := range w.server.list(objectKind) {
-		if strings.HasPrefix(text(o.body, "metadata", "annotations", annotationName), "cluster/") && w.lost(o) {
+	for _, o := range slices.Concat(w.server.list(objectKind), w.server.list(lwsKind)) {
+		inCluster := o.kind != objectKind || strings.HasPrefix(text(o.body, "metadata", "annotations", annotationName), "cluster/")
+		if inCluster && w.lost(o) {
 			w.trace(o, "was lost by Crossplane, and is deleted by hand")
-			w.server.delete(objectKind, o.name)
+			w.server.delete(o.kind, o.name)
 		}
 	}
 	w.quiet()
@@ -101,7 +102,8 @@ func (w *World) checkEnd() {
 			if r != w.here && len(w.objects[remoteTask{r.name, t}]) == 0 {
 				w.violate("freed", []string{t.name.String()}, "%s runs in %s without an Object", t.name, r.name)
 			}
-			if !r.objects[t].runs.ready {
+			// A replica keeps the broken image that it started with while the rollout waits for capacity.
+			if o := r.objects[t]; !o.runs.ready && !(fails(o.template) && heldBack(o.manifest)) {
 				w.violate("runs", []string{t.name.String(), r.name}, "%s in %s does not get ready", t.name, r.name)
 			}
 		}

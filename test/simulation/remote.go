@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -276,7 +277,7 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 		}
 		g.started = true
 		r.w.trace(subject("pods "+t.name.String()), "are on nodes in %s: %d GPUs", r.name, gpusOf(g.pods))
-	case !g.ready:
+	case !g.ready && !fails(o.template):
 		g.ready = true
 		r.w.trace(subject("pods "+t.name.String()), "are ready in %s", r.name)
 	default:
@@ -285,6 +286,13 @@ func (r *remote) runGroup(t task, o *remoteObject) {
 	}
 	r.groupStatus(t, o)
 	r.note(t)
+}
+
+// fails tells that pods of a template never get ready.
+func fails(template *structpb.Value) bool {
+	return slices.ContainsFunc(items(template.GetStructValue(), "workerTemplate", "spec", "containers"), func(c document) bool {
+		return strings.HasSuffix(text(c, "image"), brokenImage)
+	})
 }
 
 func templateOf(manifest document) *structpb.Value {

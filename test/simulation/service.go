@@ -22,6 +22,11 @@ type user struct {
 	surge int
 	// unavailable is spec.rollout.maxUnavailable, 0 for the default.
 	unavailable int
+	// partition and paused are those of spec.rollout.
+	partition int
+	paused    bool
+	// alone tells that its units in one cluster suffice while a rollout changes some of them.
+	alone bool
 	// resized tells that the size of the pods has changed, and twice that it did while replicas waited for the last change.
 	resized, twice bool
 	// lost tells that the capacity request was lost.
@@ -29,6 +34,8 @@ type user struct {
 	roles  []role
 	router bool
 	image  int
+	// broken tells that engines of the image do not start.
+	broken bool
 }
 
 // A role of a service.
@@ -91,7 +98,7 @@ func (u *user) spec() fields {
 		})
 	}
 	for i := range u.roles {
-		roles = append(roles, u.roles[i].spec(u.image))
+		roles = append(roles, u.roles[i].spec(u.imageName()))
 	}
 	placement := fields{"policy": u.policy}
 	if u.anyTime {
@@ -126,6 +133,12 @@ func (u *user) spec() fields {
 	if u.unavailable > 0 {
 		rollout["maxUnavailable"] = u.unavailable
 	}
+	if u.partition > 0 {
+		rollout["partition"] = u.partition
+	}
+	if u.paused {
+		rollout["paused"] = true
+	}
 	if len(rollout) > 0 {
 		spec["rollout"] = rollout
 	}
@@ -135,7 +148,18 @@ func (u *user) spec() fields {
 	return spec
 }
 
-func (r *role) spec(image int) fields {
+// brokenImage ends the name of an image whose engines never get ready.
+const brokenImage = "-broken"
+
+func (u *user) imageName() string {
+	n := "vllm/vllm-openai:v" + strconv.Itoa(u.image)
+	if u.broken {
+		n += brokenImage
+	}
+	return n
+}
+
+func (r *role) spec(image string) fields {
 	args := list("--model", "m")
 	if r.kind != "worker" {
 		args = append(args, "--kv-transfer-config", `{"kv_connector":"NixlConnector","kv_role":"kv_both"}`)
@@ -145,7 +169,7 @@ func (r *role) spec(image int) fields {
 		limits["cpu"] = strconv.Itoa(r.cpus)
 	}
 	pod := fields{"containers": list[any](fields{
-		"name": "vllm", "image": "vllm/vllm-openai:v" + strconv.Itoa(image), "args": args,
+		"name": "vllm", "image": image, "args": args,
 		"resources": fields{"limits": limits},
 	})}
 	if len(r.nodeSelector) > 0 {
@@ -182,7 +206,7 @@ func (u *user) String() string {
 	for _, r := range u.roles {
 		roles = append(roles, fmt.Sprintf("%s:%dx%dx%dgpu%v", r.name, r.replicas, r.nodes, r.gpus, r.nodeSelector))
 	}
-	return fmt.Sprintf("%s groups=%d gang=%s surge=%d unavailable=%d router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.surge, u.unavailable, u.router, u.clusters, u.region, roles)
+	return fmt.Sprintf("%s groups=%d gang=%s surge=%d unavailable=%d partition=%d paused=%t router=%t clusters=%v region=%s %v", u.policy, u.groups, u.gang, u.surge, u.unavailable, u.partition, u.paused, u.router, u.clusters, u.region, roles)
 }
 
 // update writes the spec of a user. What Crossplane keeps in the spec stays.

@@ -74,10 +74,9 @@ func (p *Plan) extraUnits(c *ClusterPlan, ids []key.ReplicaID, running *RunningV
 
 // keep returns the extra units of a kind that run. The rollout asks for some, and those that exist come
 // first. If the surge was lowered, or the partition raised, more exist than it asks for. They go once
-// the units that are wanted serve without them, the last one first. A unit goes at once if one of its
-// replicas is known to be broken, and none serves. What is not known may serve: a status is older than the
-// spec after each edit. In a cluster of the fleet where nothing is wanted any more, scheduling decides when
-// they go.
+// the units that are wanted serve without them, the last one first. A unit goes at once if none of its replicas
+// may serve. What is not known may: a status is older than the spec after each edit. In a cluster of the fleet where
+// nothing is wanted any more, scheduling decides when they go.
 func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32, wanted []unit, running *RunningView) []extraUnit {
 	missing, left := 0, p.inFleet && len(wanted) == 0
 	for _, u := range wanted {
@@ -89,9 +88,8 @@ func (p *Plan) keep(c *ClusterPlan, kind string, exist []extraUnit, asked int32,
 	for i, u := range exist {
 		u.kept = i >= int(asked)
 		replicas := p.replicasOf(c, kind, u)
-		serves := func(r Replica) bool { return running.Replica(r.Key).Serving }
-		broken := slices.ContainsFunc(replicas, func(r Replica) bool { return running.Replica(r.Key).Broken })
-		if !u.kept || (missing > 0 || left) && (slices.ContainsFunc(replicas, serves) || !broken) {
+		mayServe := func(r Replica) bool { return running.Replica(r.Key).MayServe() }
+		if !u.kept || (missing > 0 || left) && slices.ContainsFunc(replicas, mayServe) {
 			all = append(all, u)
 		}
 		missing -= p.serving(replicas, running)

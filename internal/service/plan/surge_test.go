@@ -16,6 +16,7 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/naming"
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
+	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling/schedulingtest"
 )
 
@@ -199,6 +200,55 @@ func TestExtraInFleet(t *testing.T) {
 				}
 				got = append(got, is)
 			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestScaledDownPairs removes a prefill and a decode replica while the decode replica that remains does not serve, and the prefill replica that
+// goes is broken. The decode replica that goes answers without it.
+func TestScaledDownPairs(t *testing.T) {
+	done, broken := rollout.State{Exists: true, Revision: "new", Serving: true}, rollout.State{Exists: true, Revision: "new", Broken: true}
+	cases := map[string]struct {
+		reason string
+		// decode is the state of the decode replica that goes.
+		decode rollout.State
+		want   []string
+	}{
+		"Serves":  {reason: "It is all that decodes.", decode: done, want: []string{"decode/0", "decode/1", "prefill/0", "prefill/1"}},
+		"Unknown": {reason: "It may serve: its status is older than its spec.", decode: rollout.State{Exists: true, Revision: "new"}, want: []string{"decode/0", "decode/1", "prefill/0", "prefill/1"}},
+		"Broken":  {reason: "It is of no use.", decode: broken, want: []string{"decode/0", "prefill/0", "prefill/1"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			states := map[key.ReplicaID]rollout.State{"prefill/0": done, "prefill/1": done, "prefill/2": broken, "decode/0": broken, "decode/1": tc.decode}
+			running := &RunningView{Revision: map[string]string{"prefill": "new", "decode": "new"}, Extra: map[string][]key.ReplicaID{"": {"decode/1"}}, Others: map[string][]key.ReplicaID{"": {"prefill/2"}}}
+			running.Replica = func(k key.Key) rollout.State {
+				id, _ := k.ReplicaID()
+				return states[id]
+			}
+			template := document(t, `{"spec":{"containers":[{"name":"vllm","image":"vllm/vllm-openai:v0.11.0","args":["--model=m"]}]}}`)
+			spec := &v1alpha1.InferenceServiceSpec{Roles: []v1alpha1.Role{
+				{Name: "prefill", ComponentType: v1alpha1.ComponentTypePrefiller, Replicas: ptr.To[int32](2), Template: template},
+				{Name: "decode", ComponentType: v1alpha1.ComponentTypeDecoder, Replicas: ptr.To[int32](1), Template: template},
+			}}
+			in := &inputv1alpha1.Input{}
+			inputv1alpha1.Default(in)
+			p, errs := Build(naming.Identity{Name: "svc", Namespace: "ns", UID: "uid"}, spec, in, scheduling.Snapshot{}, nil)
+			if len(errs) == 0 {
+				errs = p.Place(running)
+			}
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			p.surge(running)
+			var got []string
+			for _, r := range p.Replicas() {
+				got = append(got, string(r.ID))
+			}
+			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Roll changes a service again and again, while its clusters are drained, lose endpoint pickers, and are out of reach for some time: see
@@ -27,6 +28,7 @@ func (w *World) Roll(steps int) *ViolationError {
 		if w.step(); w.violation != nil {
 			return w.violation
 		}
+		w.answersBefore()
 	}
 	for _, r := range w.fleet {
 		r.losePickers(false)
@@ -71,7 +73,7 @@ func (w *World) answeredIn(xr *stored) map[string]bool {
 	return all
 }
 
-// answersBefore returns where requests of each service are answered, in a world that checks it.
+// answersBefore returns where requests of each service are answered, in a world that checks it. It notes of which services none are.
 func (w *World) answersBefore() map[*user]map[string]bool {
 	if !w.rolls {
 		return nil
@@ -79,7 +81,9 @@ func (w *World) answersBefore() map[*user]map[string]bool {
 	all := map[*user]map[string]bool{}
 	for _, u := range w.services {
 		if xr := w.server.get(serviceKind, u.name); xr != nil {
-			all[u] = w.answeredIn(xr)
+			if all[u] = w.answeredIn(xr); len(all[u]) == 0 {
+				u.unanswered = w.now
+			}
 		}
 	}
 	return all
@@ -87,10 +91,20 @@ func (w *World) answersBefore() map[*user]map[string]bool {
 
 // checkAnswers checks that requests of a service that were answered somewhere still are, once pods have been stopped or a route was accepted.
 func (w *World) checkAnswers(before map[*user]map[string]bool, why string) {
+	after := w.answersBefore()
 	for u, in := range before {
-		if len(in) > 0 && len(w.answeredIn(w.server.get(serviceKind, u.name))) == 0 {
+		if len(in) > 0 && len(after[u]) == 0 {
 			w.violate("requests are answered", append(aboutService(u.name), "pods", "endpoint pickers", "The end"),
 				"requests of %s were answered in %v, and are not once %s; status: %s", u.name, slices.Sorted(maps.Keys(in)), why, w.placement(u))
 		}
 	}
+}
+
+// recovers is how long a new route may still lead nowhere after requests were not answered. It was written by what was read meanwhile.
+const recovers = time.Minute
+
+// withoutRecovering leaves out the services whose requests were not answered a short time ago.
+func (w *World) withoutRecovering(answers map[*user]map[string]bool) map[*user]map[string]bool {
+	maps.DeleteFunc(answers, func(u *user, _ map[string]bool) bool { return w.now.Sub(u.unanswered) < recovers })
+	return answers
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A user is an InferenceService as its user wants it.
@@ -34,6 +35,8 @@ type user struct {
 	roles  []role
 	router bool
 	image  int
+	// unanswered is when its requests were last not answered, in a world that checks it.
+	unanswered time.Time
 	// broken tells that engines of the image do not start.
 	broken bool
 }

@@ -310,7 +310,7 @@ func (w *World) acceptRoute() bool {
 		return true
 	}
 	if xr := w.ownerOf(o); xr != nil {
-		before, answers := w.reached(xr), w.answersBefore()
+		before, answers := w.reached(xr), w.withoutRecovering(w.answersBefore())
 		w.accepted[n] = o.body
 		w.trace(o, "is accepted, and leads to %v", w.routedTo(n))
 		w.checkReached(xr, before, "its new route is accepted")

@@ -95,11 +95,11 @@ func belongsAt(u kube.UnknownField, of reflect.Type) string {
 	spec, _ := of.FieldByName("Spec")
 	var template string
 	switch {
-	case u.Path == u.Name && has(spec.Type, u.Name):
+	case u.Path == u.Name && kube.HasField(spec.Type, u.Name):
 		return "spec." + u.Name
 	case slices.Contains(u.Known, "matchLabels") && u.NearName() == "":
 		return u.Beside("matchLabels[" + u.Name + "]")
-	case slices.Contains(u.Known, "roles") && has(reflect.TypeFor[v1alpha1.Role](), u.Name):
+	case slices.Contains(u.Known, "roles") && kube.HasField(reflect.TypeFor[v1alpha1.Role](), u.Name):
 		return u.Beside("roles[]." + u.Name)
 	case slices.Contains(u.Known, "roles"):
 		template = u.Beside("roles[].template")
@@ -109,9 +109,9 @@ func belongsAt(u kube.UnknownField, of reflect.Type) string {
 		return ""
 	}
 	switch {
-	case has(reflect.TypeFor[corev1.Container](), u.Name):
+	case kube.HasField(reflect.TypeFor[corev1.Container](), u.Name):
 		return template + ".spec.containers[]." + u.Name
-	case has(reflect.TypeFor[corev1.PodSpec](), u.Name):
+	case kube.HasField(reflect.TypeFor[corev1.PodSpec](), u.Name):
 		return template + ".spec." + u.Name
 	case u.Name == "labels", u.Name == "annotations":
 		return template + ".metadata." + u.Name
@@ -136,14 +136,6 @@ func partOf(u kube.UnknownField) string {
 		return ""
 	}
 	return u.Beside(all[0])
-}
-
-// has tells whether a struct has a field of that name in JSON.
-func has(t reflect.Type, name string) bool {
-	return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
-		known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		return known == name
-	})
 }
 
 // unknownFields lists the unknown fields of services and clusters that a flag names, and

@@ -96,3 +96,11 @@ func DropNulls(v any, t reflect.Type, path string) []string {
 }
 
 func childPath(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+// HasField tells whether a struct has a field of that name in JSON.
+func HasField(t reflect.Type, name string) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return known == name
+	})
+}

@@ -371,7 +371,10 @@ func TestPlanRoleRefuses(t *testing.T) {
 		"NoPodTemplate": {
 			reason:   "A pod spec is not a pod template.",
 			template: `{containers: [{name: vllm, image: x}]}`,
-			want:     []string{"spec.roles[0].template.spec.containers: Required value: a pod template has its containers below spec"},
+			want: []string{
+				"spec.roles[0].template.containers: Forbidden: unknown field (did you mean spec.roles[0].template.spec.containers?): Kubernetes 1.36 has none of that name",
+				"spec.roles[0].template.spec.containers: Required value: a pod template has at least one container",
+			},
 		},
 		"NoContainers": {
 			reason:   "Nothing would run.",

@@ -49,17 +49,14 @@ func readTemplate(doc *kube.Document, at *field.Path) (*PodTemplate, []Warning, 
 	// What metadata has, checkMetadata checks.
 	metadata := at.Child("metadata").String() + "."
 	unknown = slices.DeleteFunc(unknown, func(u kube.UnknownField) bool { return strings.HasPrefix(u.Path, metadata) })
+	unknown, misplaced := withoutMisplaced(unknown, at)
 	doubts, misspelt := judgeUnknown(unknown, podspec.UnknownField)
 	warnings = append(warnings, doubts...)
-	errs = slices.Concat(errs, more, misspelt)
+	errs = slices.Concat(errs, more, misplaced, misspelt)
 	p := &PodTemplate{Document: doc, Spec: t.Spec, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}
 	containers := at.Child("spec", "containers")
 	if len(t.Spec.Containers) == 0 {
-		hint := "a pod template has at least one container"
-		if doc.GetFields()["containers"] != nil {
-			hint = "a pod template has its containers below spec"
-		}
-		errs = append(errs, field.Required(containers, hint))
+		errs = append(errs, field.Required(containers, "a pod template has at least one container"))
 	}
 	errs = append(errs, withoutRepeats(podspec.Validate(&corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -29,6 +31,33 @@ func judgeUnknown(fields []kube.UnknownField, why string) ([]Warning, field.Erro
 		warnings = append(warnings, Warning{Path: u.Path, Message: "unknown field: " + why + ", and an API server that does not have it either applies nothing of the service"})
 	}
 	return warnings, errs
+}
+
+// withoutMisplaced refuses fields of containers that stand elsewhere in a template, and fields of pods. It returns the other unknown fields. Such a
+// field is refused even if a later version of Kubernetes has one of that name, because far more users indent it wrongly.
+func withoutMisplaced(fields []kube.UnknownField, at *field.Path) ([]kube.UnknownField, field.ErrorList) {
+	var errs field.ErrorList
+	others := slices.DeleteFunc(fields, func(u kube.UnknownField) bool {
+		place := placeOf(u, at.Child("spec"))
+		if place != nil {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: "unknown field" + text.DidYouMean("%s", place.String()) + ": " + podspec.UnknownField})
+		}
+		return place != nil
+	})
+	return others, errs
+}
+
+// placeOf returns where the pods or the containers of a template have the field, or nil. spec is the path of the template's pods.
+func placeOf(u kube.UnknownField, spec *field.Path) *field.Path {
+	beside := func(name string) bool { return slices.Contains(u.Known, name) }
+	inTemplate, inPod, inContainer := beside("spec"), beside("containers"), beside("imagePullPolicy")
+	switch {
+	case (inTemplate || inPod) && u.Name != "name" && kube.HasField(reflect.TypeFor[corev1.Container](), u.Name):
+		return spec.Child("containers[]", u.Name)
+	case (inTemplate || inContainer) && kube.HasField(reflect.TypeFor[corev1.PodSpec](), u.Name):
+		return spec.Child(u.Name)
+	}
+	return nil
 }
 
 // warnOfProbes warns of probes at a port that their container does not name. Such a probe fails,

@@ -90,6 +90,9 @@ func TestUnknownFields(t *testing.T) {
 	refused := func(path, meant string) string {
 		return fmt.Sprintf("%s: Forbidden: unknown field (did you mean %q?): Kubernetes 1.36 has none of that name", path, meant)
 	}
+	misplaced := func(path, place string) string {
+		return fmt.Sprintf("%s: Forbidden: unknown field (did you mean %s?): Kubernetes 1.36 has none of that name", path, place)
+	}
 	const spec = "spec.roles[0].template.spec"
 	cases := map[string]struct {
 		template, leader string
@@ -103,6 +106,18 @@ func TestUnknownFields(t *testing.T) {
 				refused(spec+".containers[0].readynessProbe", "readinessProbe"),
 				refused(spec+".tolerations[0].operater", "operator"),
 				refused(spec+".nodeSelectors", "nodeSelector"),
+			},
+		},
+		"Misplaced": {
+			template: `{nodeSelector: {a: b}, image: x, spec: {image: x, args: [m], env: [], hostname: a, containers: [{name: vllm, image: vllm-openai, args: [m], tolerations: [], hostNetwork: true}]}}`,
+			want: []string{
+				misplaced(spec+".containers[0].hostNetwork", spec+".hostNetwork"),
+				misplaced(spec+".containers[0].tolerations", spec+".tolerations"),
+				misplaced(spec+".args", spec+".containers[].args"),
+				misplaced(spec+".env", spec+".containers[].env"),
+				misplaced(spec+".image", spec+".containers[].image"),
+				misplaced("spec.roles[0].template.image", spec+".containers[].image"),
+				misplaced("spec.roles[0].template.nodeSelector", spec+".nodeSelector"),
 			},
 		},
 		"Leader": {

@@ -151,7 +151,8 @@ func matchesOf(r *Router) [][]any {
 // may still receive traffic. A cluster that the service leaves has weight 0.
 func (p *Plan) backends(running *RunningView) []Backend {
 	var all []Backend
-	inUse, restarting, refused, unpicked := map[string]bool{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
+	inUse, restarting, refused := map[string]bool{}, map[string]int32{}, map[string]int32{}
+	unpicked, unpickedRestarting := map[string]int32{}, map[string]int32{}
 	var waiting [waitingPlaces]map[string]int32
 	for place := range waiting {
 		waiting[place] = map[string]int32{}
@@ -174,7 +175,7 @@ func (p *Plan) backends(running *RunningView) []Backend {
 		current.Named = runs
 		n, restarts := p.ready(a, p.pooled(a, running))
 		current.Weight, restarting[current.Name], refused[current.Name] = weigh(a, n, restarts)
-		unpicked[current.Name] = p.unpicked(a, max(n, restarts))
+		unpicked[current.Name], unpickedRestarting[current.Name] = p.unpicked(a, n), p.unpicked(a, restarts)
 		if waits && current.Weight == 0 {
 			waiting[place][current.Name] = 1
 		}
@@ -186,6 +187,7 @@ func (p *Plan) backends(running *RunningView) []Backend {
 	// they can wait for some.
 	weighInstead(all, restarting)
 	weighInstead(all, unpicked)
+	weighInstead(all, unpickedRestarting)
 	weighInstead(all, refused)
 	for _, weights := range waiting {
 		weighInstead(all, weights)

@@ -124,6 +124,16 @@ func TestBackendsOfFleet(t *testing.T) {
 			snapshot: unready(unready(restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0"), "a"), "b"),
 			want:     []string{"a: 1, named", "b: 2, named"},
 		},
+		"NoPickerReadyAndOneRestarts": {
+			reason:   "The gateways of the clusters send requests to any pod, and those of one cluster are being replaced.",
+			snapshot: unready(unready(restarts(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a", "worker/0", "worker/1"), "a"), "b"),
+			want:     []string{"a: 0", "b: 2, named"},
+		},
+		"NoPickerReadyAndAllRestart": {
+			reason:   "The pods that are being replaced still answer, and no others do.",
+			snapshot: unready(restarts(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "a", "worker/0", "worker/1"), "a"),
+			want:     []string{"a: 2, named", "b: 0"},
+		},
 		"NoPickerReadyAndClosed": {
 			reason:   "The gateways of the clusters refuse requests.",
 			snapshot: unready(unready(serves(serves(schedulingtest.Snapshot(schedulingtest.Cluster("east", reserved), schedulingtest.Cluster("west", reserved)), "a"), "b"), "a"), "b"),

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/fusioninfer/function-inferenceservice/internal/key"
 )
 
 // A cluster reads the whole request of each service that asks it. So clusters of which a service
@@ -99,6 +101,8 @@ func (req *CapacityRequest) normalize() error {
 		}
 		req.PodRequirements[name] = r
 	}
+	// The service raises the epoch of what it reads back. Below 0 it would do so with each call, and no group would ever leave a cluster.
+	maps.DeleteFunc(req.Homes, func(_ key.GroupID, h Home) bool { return h.Epoch <= 0 || h.Epoch >= maxGeneration })
 	return nil
 }
 

@@ -64,6 +64,8 @@ func TestDecodeRequest(t *testing.T) {
 		"Prefers":            {reason: "Such a toleration says nothing.", text: change(`{"w":{"requests"`, `{"w":{"tolerations":[{"key":"k","effect":"PreferNoSchedule"}],"requests"`)},
 		"TwoFaults":          {reason: "The message is the same each time.", text: change(`"w":2`, `"z":1,"y":1,"x":1`), want: `replica "w/0" names the pod requirements "x", which podRequirements does not have`},
 		"NegativeGeneration": {reason: "A generation is not negative.", text: change(`"podRequirements"`, `"generation":-1,"podRequirements"`), want: "the generation is -1: it must be between 0 and"},
+		"NegativeEpoch":      {reason: "No home has such an epoch.", text: change(`"podRequirements"`, `"homes":{"0":{"cluster":"us-east","epoch":-1}},"podRequirements"`)},
+		"LargeEpoch":         {reason: "The next epoch would be below 0.", text: change(`"podRequirements"`, `"homes":{"0":{"cluster":"us-east","epoch":9223372036854775807}},"podRequirements"`)},
 		"BadGeneration":      {reason: "No replica is newer than its request.", text: change(`"required":true`, `"generation":1`), want: `replica "w/0" has the generation 1: it must be between 0 and 0, that of the request`},
 		"BadNamespace":       {reason: "The namespace is created in the cluster.", text: change(`"namespace":"team","groups"`, `"namespace":"../team","groups"`), want: `"../team" is not the name of a namespace`},
 		"BadCluster":         {reason: "A cluster has a valid name.", text: change(`"us-east"`, `"US"`), want: `"US" is not the name of a cluster`},

@@ -1510,3 +1510,24 @@ func BenchmarkAssignLeaves(b *testing.B) {
 		Assign(p)
 	}
 }
+
+// BenchmarkAssignTogether brings the replicas of two clusters together, once a service has added 1,000 that fit into none of 1,000 clusters.
+func BenchmarkAssignTogether(b *testing.B) {
+	p := Problem{Policy: v1alpha1.PlacementFailover, PodRequirements: requirements, FailoverAfter: time.Minute, Homes: homeIn("c0", "w/0")}
+	add := func(name string) {
+		r := reservation.ReplicaRequest{Name: key.ReplicaID(name), Pods: map[string]int64{"w": 1}}
+		p.Groups = append(p.Groups, reservation.ReplicaGroup{Name: key.GroupID(name), Replicas: []reservation.ReplicaRequest{r}})
+	}
+	for i := range 1000 {
+		add("added/" + strconv.Itoa(i))
+		p.Candidates = append(p.Candidates, Candidate{Name: "c" + strconv.Itoa(i), Weight: 1, RouterReady: true, ReceivesTraffic: true})
+	}
+	for i := range 2 {
+		name := "w/" + strconv.Itoa(i)
+		add(name)
+		p.Candidates[i].Exists, p.Candidates[i].Present = true, map[key.ReplicaID]bool{key.ReplicaID(name): true}
+	}
+	for b.Loop() {
+		Assign(p)
+	}
+}

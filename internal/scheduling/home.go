@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/capacity"
@@ -142,16 +143,16 @@ func (p *scheduler) best(u unit, is func(int) bool) int {
 // rest does not fit into its home, or no requests can reach that, a cluster that has all of it
 // becomes its home.
 func (p *scheduler) nextHome(u unit, home int) int {
-	has := p.canStartIn
+	has, hasAll := func(i int) bool { return p.canStartIn(u, i) }, p.hasAllThatExists(u)
 	if home >= 0 && !p.eligibility[home].mustLeave && !p.startFailed(u, home) {
-		if fits := p.wouldFit(home, u); p.usable(home) && (fits || p.hasAllThatExists(u, home)) {
+		if fits := p.wouldFit(home, u); p.usable(home) && (fits || hasAll(home)) {
 			return home
 		}
-		has = p.hasAllThatExists
+		has = hasAll
 	} else if p.mayRunElsewhere(u, home) {
-		has = p.hasAllThatExists
+		has = hasAll
 	}
-	if other := p.best(u, func(i int) bool { return i != home && p.usable(i) && has(u, i) }); other >= 0 {
+	if other := p.best(u, func(i int) bool { return i != home && p.usable(i) && has(i) }); other >= 0 {
 		return other
 	}
 	return home
@@ -180,17 +181,22 @@ func (p *scheduler) canStartIn(u unit, i int) bool {
 	return !slices.ContainsFunc(u, func(g reservation.ReplicaGroup) bool { return !p.Candidates[i].canStart(&g) })
 }
 
-// hasAllThatExists tells whether all that exists of a unit in any cluster exists in a candidate.
-func (p *scheduler) hasAllThatExists(u unit, i int) bool {
-	some := false
-	for _, r := range reservation.Replicas(u) {
-		if p.Candidates[i].Present[r.Name] {
-			some = true
-		} else if p.another(i, func(_ int, c *Candidate) bool { return c.Present[r.Name] }) {
-			return false
+// hasAllThatExists returns a function that tells whether all that exists of a unit in any cluster exists in a candidate. What exists is
+// looked up once for all candidates: a unit may have thousands of replicas that wait, and there may be a thousand candidates.
+func (p *scheduler) hasAllThatExists(u unit) func(i int) bool {
+	exist := sync.OnceValue(func() []key.ReplicaID {
+		var all []key.ReplicaID
+		for _, r := range reservation.Replicas(u) {
+			if p.another(-1, func(_ int, c *Candidate) bool { return c.Present[r.Name] }) {
+				all = append(all, r.Name)
+			}
 		}
+		return all
+	})
+	return func(i int) bool {
+		lacks := func(r key.ReplicaID) bool { return !p.Candidates[i].Present[r] }
+		return len(exist()) > 0 && !slices.ContainsFunc(exist(), lacks)
 	}
-	return some
 }
 
 // startFailed tells whether a group of a unit could not answer in its home for the start time-out. The

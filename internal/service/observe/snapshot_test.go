@@ -421,6 +421,7 @@ func TestSnapshotRestarting(t *testing.T) {
 		"ReleasedAtOnce": {"The cluster has a former template.", "old", 0, "True", "", "old", 0, 3, "False", true, true},
 		"NotSeen":        {"The controller has not seen the release.", "old", 0, "True", "", "new", 0, 2, "False", true, true},
 		"Started":        {"The pods are being replaced.", "old", 0, "True", "", "new", 0, 3, "True", true, true},
+		"Recreated":      {"The pods are being replaced by others of the same template.", "", 0, "True", "", "new", 0, 3, "True", true, true},
 		"OutOfReach":     {"It was seen ready with the newest template.", "", 0, "False", "", "new", 0, 3, "False", false, false},
 		"ReleasedAsIs":   {"Its pods are made of the newest template.", "", 0, "True", "", "new", 0, 2, "False", false, true},
 		"LostAfterwards": {"It was released, and not seen since.", "old", 0, "False", "", "new", 1, 3, "False", true, false},

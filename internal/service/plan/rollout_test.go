@@ -11,6 +11,7 @@ import (
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/key"
+	"github.com/fusioninfer/function-inferenceservice/internal/kube"
 	"github.com/fusioninfer/function-inferenceservice/internal/rollout"
 	"github.com/fusioninfer/function-inferenceservice/internal/scheduling"
 )
@@ -107,6 +108,42 @@ func TestLeaveFirstBesideOutOfReach(t *testing.T) {
 	}
 	if got := p.FleetRoute.Backends[0].Weight; got != 1 {
 		t.Errorf("a has the weight %d", got)
+	}
+}
+
+// TestTold proves which replicas hold up a rollout until they are read with the newest template.
+func TestTold(t *testing.T) {
+	newest := rollout.State{Exists: true, Revision: "new"}
+	cases := map[string]struct {
+		reason string
+		state  rollout.State
+		// kept tells that it keeps its template until its cluster has reserved the newest one.
+		kept bool
+		want bool
+	}{
+		"Told":     {reason: "It has the newest template.", state: newest, want: true},
+		"Held":     {reason: "The newest template waits behind a partition.", state: rollout.State{Exists: true, Revision: "new", Held: true}, want: true},
+		"Former":   {reason: "It may have been released since it was read.", state: rollout.State{Exists: true, Revision: "old", Serving: true}},
+		"Capacity": {reason: "Its cluster may never reserve what the newest template requests, and others go on.", state: rollout.State{Exists: true, Revision: "old"}, kept: true, want: true},
+		"Missing":  {reason: "It is made of the newest template.", want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			role := &Role{Name: "w"}
+			first, other := &Replica{Key: key.New("a", key.LeaderWorkerSet, "first"), Role: role}, &Replica{Key: key.New("b", key.LeaderWorkerSet, "other"), Role: role}
+			if tc.kept {
+				other.Held, other.Template = true, &kube.Document{}
+			}
+			running := &RunningView{Revision: map[string]string{"w": "new"}, Replica: func(k key.Key) rollout.State {
+				if k == first.Key {
+					return newest
+				}
+				return tc.state
+			}}
+			if got := told([]unit{{replicas: []*Replica{first}}, {replicas: []*Replica{other}}}, running); got != tc.want {
+				t.Errorf("%s told: %t, want %t", tc.reason, got, tc.want)
+			}
+		})
 	}
 }
 

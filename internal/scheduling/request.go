@@ -8,6 +8,21 @@ import (
 	"github.com/fusioninfer/function-inferenceservice/internal/reservation"
 )
 
+// requestedOf returns how many replicas are to be requested of the clusters of the fleet. There may be millions, of which nobody could read a
+// request.
+func requestedOf(members []member, decisions []Decision) int {
+	n := 0
+	for i := range decisions {
+		if members[i].inferenceCluster == "" {
+			continue
+		}
+		for j := range decisions[i].Groups {
+			n += len(decisions[i].Groups[j].Replicas)
+		}
+	}
+	return n
+}
+
 // request returns the capacity that the service requests of the clusters of the fleet.
 func (v *view) request(members []member, decisions []Decision, homes map[key.GroupID]reservation.Home) *reservation.CapacityRequest {
 	r := &reservation.CapacityRequest{

@@ -45,6 +45,8 @@ type Demand struct {
 	Scope *Scope
 	// UsedBy tells whether others use what runs in an InferenceCluster, so that it has to stay there. Nil means that nobody does.
 	UsedBy func(cluster string) bool
+	// MaxRequested is the most replicas that may be requested of all clusters. 0 means any number.
+	MaxRequested int
 	// HostnameBackend is the way in which that route leads to DNS names. Empty means that it does not.
 	HostnameBackend key.HostnameBackend
 }
@@ -71,6 +73,8 @@ func (d *Demand) without(c *v1alpha1.InferenceCluster) (reason, message string) 
 
 // A Result is where a service runs.
 type Result struct {
+	// TooMany is how many replicas would be requested of all clusters, if these are more than the Demand allows. Nothing else is decided then.
+	TooMany int
 	// Assignments of the members, in the order of the placement.
 	Assignments []Assignment
 	// Selector is what the placement selects clusters by, for people. It is empty if it selects none or all.
@@ -157,6 +161,9 @@ func Schedule(demand *Demand, snapshot *Snapshot) *Result {
 	// What is requested includes extra replicas, and what has no capacity is held. Only then is it known
 	// of which extra groups a part would not run.
 	v.addExtra(members, p.Candidates, decisions)
+	if n := requestedOf(members, decisions); demand.MaxRequested > 0 && n > demand.MaxRequested {
+		return &Result{TooMany: n}
+	}
 	r := &Result{ReadsNamespace: v.readsNamespace, Warnings: warnings, Request: v.request(members, decisions, solution.Homes), RequestVersion: snapshot.RequestVersion, Selector: selectorText(v.placement.ClusterSelector)}
 	r.Awaits = v.awaits()
 	r.Silent = v.silent(r.Awaits, members, p.Candidates)

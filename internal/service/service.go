@@ -123,6 +123,9 @@ func (s *Service) place() error {
 	running.Now, running.Revision, running.Loader = s.call.Now, s.renderer.Revisions(), s.renderer.Loader()
 	running.Size, running.Room = sizeOf(s.renderer), roomForReplicas
 	s.problems = s.plan.Place(running)
+	if err := composite.Refusal(composite.ReasonTooLarge, checkRequested(s.plan)); err != nil {
+		return err
+	}
 	if err := s.invalid(); err != nil {
 		return err
 	}

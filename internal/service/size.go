@@ -160,6 +160,20 @@ func maxRequestOf(existing int) int { return min(maxRequest+existing*bytesOfExis
 // bytesOfRequested is more than the bytes that a replica takes in a capacity request that has its shape already.
 const bytesOfRequested = 192
 
+// checkRequested refuses a service that would request millions of replicas, before anything is planned for each of them. That takes more memory than
+// the function has.
+func checkRequested(p *plan.Plan) field.ErrorList {
+	if p.Schedule == nil || p.Schedule.TooMany == 0 {
+		return nil
+	}
+	return tooManyRequested(p.Schedule.TooMany)
+}
+
+func tooManyRequested(n int) field.ErrorList {
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
+		fmt.Sprintf("makes a capacity request that is too large: at most %d replicas in all clusters. Use fewer replicas or fewer clusters", reservation.MaxRequested))}
+}
+
 // checkRequestSize refuses a service whose capacity request no ConfigMap can hold, or no cluster
 // reads.
 func checkRequestSize(p *plan.Plan, objects []kube.Object) field.ErrorList {
@@ -175,8 +189,7 @@ func checkRequestSize(p *plan.Plan, objects []kube.Object) field.ErrorList {
 		n += max(0, p.MostReplicas(r)-p.RunningReplicas(r))
 	}
 	if n > reservation.MaxRequested {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d replicas", n),
-			fmt.Sprintf("makes a capacity request that is too large: at most %d replicas in all clusters. Use fewer replicas or fewer clusters", reservation.MaxRequested))}
+		return tooManyRequested(n)
 	}
 	existing := 0
 	for i := range p.Schedule.Assignments {

@@ -417,6 +417,15 @@ func observations() []Case {
 				return object{"uid": strconv.Itoa(i), "namespace": "n", "name": "n", "replicas": list{object{"role": "a", "indexes": list{0}}}, "pods": 1, "resources": object{"cpu": "1"}}
 			})}}}
 		}),
+		required("replicas in a large fleet", require.Fleet, func() object {
+			r := worker(nil)
+			r["replicas"] = 2000
+			return object{"roles": list{r}, "placement": object{"clusterSelector": object{}}}
+		}, func() list {
+			return repeat(200, func(i int) any {
+				return object{"apiVersion": "fusioninfer.io/v1alpha1", "kind": "InferenceCluster", "metadata": object{"name": fmt.Sprint("c", i)}, "status": object{"pools": list{object{"name": "p"}}}}
+			})
+		}),
 		{Name: "desired resources of another function", Make: func() *fnv1.RunFunctionRequest {
 			req := request(plain())
 			req.Desired = &fnv1.State{Resources: map[string]*fnv1.Resource{"theirs": {Resource: structOf(object{"list": repeat(300_000, same(nil))})}}}

@@ -21,6 +21,7 @@ func (p *Plan) demand(running *RunningView) *scheduling.Demand {
 		Waits:         p.Router != nil && p.Router.Waits(),
 		HasFleetRoute: p.FleetRoute != nil,
 		HasGang:       p.gang.exists(),
+		MaxRequested:  reservation.MaxRequested,
 	}
 	if p.Shared != nil {
 		d.Scope = p.Shared.Scope

@@ -16,7 +16,9 @@ import (
 
 // schedule decides which clusters of the fleet the service runs in, and plans each of them.
 func (p *Plan) schedule(demand *scheduling.Demand) {
-	p.Schedule = scheduling.Schedule(demand, p.snapshot)
+	if p.Schedule = scheduling.Schedule(demand, p.snapshot); p.Schedule.TooMany > 0 {
+		return // The service is refused.
+	}
 	p.nameClusters()
 	clusters := field.NewPath("spec", "placement", "clusters")
 	if p.Service.OfCache {

@@ -38,7 +38,7 @@ func judgeUnknown(fields []kube.UnknownField, why string) ([]Warning, field.Erro
 func withoutMisplaced(fields []kube.UnknownField, at *field.Path) ([]kube.UnknownField, field.ErrorList) {
 	var errs field.ErrorList
 	others := slices.DeleteFunc(fields, func(u kube.UnknownField) bool {
-		place := placeOf(u, at.Child("spec"))
+		place := placeOf(u, at)
 		if place != nil {
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: "unknown field" + text.DidYouMean("%s", place.String()) + ": " + podspec.UnknownField})
 		}
@@ -47,11 +47,11 @@ func withoutMisplaced(fields []kube.UnknownField, at *field.Path) ([]kube.Unknow
 	return others, errs
 }
 
-// placeOf returns where the pods or the containers of a template have the field, or nil. spec is the path of the template's pods.
-func placeOf(u kube.UnknownField, spec *field.Path) *field.Path {
+// placeOf returns where the pods or the containers of a template at a path have the field, or nil.
+func placeOf(u kube.UnknownField, at *field.Path) *field.Path {
 	beside := func(name string) bool { return slices.Contains(u.Known, name) }
-	inTemplate, inPod, inContainer := beside("spec"), beside("containers"), beside("imagePullPolicy")
-	switch {
+	inTemplate, inPod, inContainer := u.Path == at.Child(u.Name).String(), beside("containers"), beside("imagePullPolicy")
+	switch spec := at.Child("spec"); {
 	case (inTemplate || inPod) && u.Name != "name" && kube.HasField(reflect.TypeFor[corev1.Container](), u.Name):
 		return spec.Child("containers[]", u.Name)
 	case (inTemplate || inContainer) && kube.HasField(reflect.TypeFor[corev1.PodSpec](), u.Name):

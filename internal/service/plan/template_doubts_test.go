@@ -46,6 +46,11 @@ func TestTemplateDoubts(t *testing.T) {
 				{Path: "spec.roles[0].template.kind", Message: unknown},
 			},
 		},
+		"NotMisplaced": {
+			reason:   "A claim of a volume has a spec of its own, and is no template of pods.",
+			template: `{spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {resources: {}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}], containers: [{name: vllm, image: vllm-openai, args: [m]}]}}`,
+			want:     []Warning{{Path: spec + ".volumes[0].ephemeral.volumeClaimTemplate.resources", Message: unknown}},
+		},
 		"Resources": {
 			reason: "No device plugin has such a resource, so the pods would stay Pending. Only names that are nearly those of a plugin are told.",
 			template: `{spec: {containers: [

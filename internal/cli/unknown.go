@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fusioninfer/function-inferenceservice/internal/api/v1alpha1"
 	"github.com/fusioninfer/function-inferenceservice/internal/composite"
 	"github.com/fusioninfer/function-inferenceservice/internal/kube"
+	"github.com/fusioninfer/function-inferenceservice/internal/podspec"
 	"github.com/fusioninfer/function-inferenceservice/internal/text"
 )
 
@@ -108,14 +108,13 @@ func belongsAt(u kube.UnknownField, of reflect.Type) string {
 	default:
 		return ""
 	}
-	switch {
-	case kube.HasField(reflect.TypeFor[corev1.Container](), u.Name):
-		return template + ".spec.containers[]." + u.Name
-	case kube.HasField(reflect.TypeFor[corev1.PodSpec](), u.Name):
-		return template + ".spec." + u.Name
-	case u.Name == "labels", u.Name == "annotations":
+	if place := podspec.PlaceOf(u.Name); place != "" {
+		return template + "." + place
+	}
+	switch u.Name {
+	case "labels", "annotations":
 		return template + ".metadata." + u.Name
-	case u.Name == "spec", u.Name == "metadata":
+	case "spec", "metadata":
 		return template + "." + u.Name
 	}
 	return ""

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,25 +38,23 @@ func withoutMisplaced(fields []kube.UnknownField, at *field.Path) ([]kube.Unknow
 	var errs field.ErrorList
 	others := slices.DeleteFunc(fields, func(u kube.UnknownField) bool {
 		place := placeOf(u, at)
-		if place != nil {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: "unknown field" + text.DidYouMean("%s", place.String()) + ": " + podspec.UnknownField})
+		if place != "" {
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: u.Path, Detail: "unknown field" + text.DidYouMean("%s", place) + ": " + podspec.UnknownField})
 		}
-		return place != nil
+		return place != ""
 	})
 	return others, errs
 }
 
-// placeOf returns where the pods or the containers of a template at a path have the field, or nil.
-func placeOf(u kube.UnknownField, at *field.Path) *field.Path {
+// placeOf returns where the pods or the containers of a template at a path have the field, or nothing.
+func placeOf(u kube.UnknownField, at *field.Path) string {
 	beside := func(name string) bool { return slices.Contains(u.Known, name) }
 	inTemplate, inPod, inContainer := u.Path == at.Child(u.Name).String(), beside("containers"), beside("imagePullPolicy")
-	switch spec := at.Child("spec"); {
-	case (inTemplate || inPod) && u.Name != "name" && kube.HasField(reflect.TypeFor[corev1.Container](), u.Name):
-		return spec.Child("containers[]", u.Name)
-	case (inTemplate || inContainer) && kube.HasField(reflect.TypeFor[corev1.PodSpec](), u.Name):
-		return spec.Child(u.Name)
+	place := podspec.PlaceOf(u.Name)
+	if u.Name == "name" || place == "" || !inTemplate && !inPod && !inContainer {
+		return ""
 	}
-	return nil
+	return at.String() + "." + place
 }
 
 // warnOfProbes warns of probes at a port that their container does not name. Such a probe fails,
